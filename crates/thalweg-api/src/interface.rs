@@ -1,4 +1,4 @@
-//! Interface counters of routers and of this host, and the losses of their primary queues.
+//! Interface counters of routers, switches and this host, and the losses of their primary queues.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,8 @@ pub struct Interfaces {
 pub struct PolledInterface {
     /// Name of the poll.
     pub name: String,
-    /// What is read: `SNMP v3 authPriv of 192.0.2.1:161, ifName wan0`.
+    /// What is read: `SNMP v3 authPriv of 192.0.2.1:161, ifName wan0`, or
+    /// `OpenFlow of switch 00000000000000d1 (at 192.0.2.1:6654), port wan0, queue 0`.
     pub source: String,
     /// Name of the interface.
     pub interface: String,
@@ -79,10 +80,10 @@ pub struct PortTraffic {
     pub packets: u64,
     /// Bytes.
     pub bytes: u64,
-    /// Packets with errors.
-    pub errors: u64,
-    /// Packets that were dropped though they had no error.
-    pub discards: u64,
+    /// Packets with errors; null if they are not counted.
+    pub errors: Option<u64>,
+    /// Packets that were dropped though they had no error; null if they are not counted.
+    pub discards: Option<u64>,
 }
 
 /// Counters of a queue that a poll reads.
@@ -100,7 +101,7 @@ pub struct InterfaceInterval {
     /// Its length in seconds; 0 before the second reading.
     pub seconds: f64,
     /// Why the loss of the primary queue is unknown: `first`, `restarted`, `reset`, `went_back`, `reindexed`, `renamed`,
-    /// `scope_changed`, `bad_time` or `sum_of_queues`; null if it is known.
+    /// `scope_changed`, `bad_time`, `sum_of_queues` or `not_counted`; null if it is known.
     pub unusable: Option<String>,
     /// Packets that arrived at the primary queue; null if unknown.
     pub packets: Option<u64>,

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use thalweg_actuators::isolation::openflow::OpenFlowOptions;
 use thalweg_actuators::isolation::tc::Queueing;
+use thalweg_poll::openflow::OpenFlowOptions as PolledPort;
 
 use super::collectors::describe_source;
 use super::config::{
@@ -157,6 +158,21 @@ fn poll_line(poll: &PollConfig) -> anyhow::Result<String> {
                 }
             };
             (format!("SNMP {} of {}, interface {}", credentials.level(), snmp.target, snmp.interface), whose)
+        }
+        PollSource::OpenFlow { options, endpoint } => {
+            if let Some(tls) = &endpoint.tls {
+                tls.read().map_err(|error| anyhow::anyhow!("poll {}: {error}", poll.name))?;
+            }
+            let PolledPort { switch, port, primary, has_one_queue, .. } = options;
+            let whose = match (primary, has_one_queue) {
+                (Some(_), _) => "of the primary queue",
+                (None, true) => "of the port, which has one queue",
+                (None, false) => {
+                    "of all queues, so the loss of the primary queue is unknown: see primary_queue and has_scavenger"
+                }
+            };
+            let queue = primary.map_or_else(String::new, |queue| format!(", queue {}", queue.0));
+            (format!("OpenFlow of switch {switch} ({}), port {port}{queue}", endpoint.peer), whose)
         }
         PollSource::Qdisc { options, .. } => {
             let whose = match options.classes {

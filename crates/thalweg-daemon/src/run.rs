@@ -16,7 +16,7 @@ use std::time::Instant;
 use anyhow::Context;
 use thalweg_linux::privileges::{Keep, drop_privileges_except};
 
-use super::config::{ActuatorConfig, Config, IsolatorConfig};
+use super::config::{ActuatorConfig, Config, IsolatorConfig, PollSource};
 use super::control::Injected;
 use super::file_access;
 use super::lifecycle::Readiness;
@@ -125,7 +125,12 @@ fn check_namespace(config: &Config) -> anyhow::Result<()> {
         IsolatorConfig::OpenFlow(config) => Some(("isolation", config.namespace.as_ref()?)),
         _ => None,
     });
-    let other = control.into_iter().chain(isolation).find(|(_, namespace)| !namespace.is_current());
+    let polls = config.polls.iter().filter_map(|poll| match &poll.source {
+        PollSource::OpenFlow { endpoint, .. } => Some(("poll", endpoint.namespace.as_ref()?)),
+        _ => None,
+    });
+    let other =
+        control.into_iter().chain(isolation).chain(polls).find(|(_, namespace)| !namespace.is_current());
     if let Some((section, namespace)) = other {
         let name = namespace.name();
         anyhow::bail!(

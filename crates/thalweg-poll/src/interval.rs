@@ -2,14 +2,16 @@
 //!
 //! **Wraps.** `ifOutDiscards` and `ifOutErrors` have 32 bits in IF-MIB, always. A lower value of such a counter is a wrap if the
 //! difference is possible at the rate of the interface, and otherwise a reset. A lower value of a counter of 64 bits is a reset.
+//! Open vSwitch sends the packets of a queue in 64 bits and takes them from a counter of the kernel with 32: [`Width::UpTo64`].
 //!
 //! **Resets.** `sysUpTime` that is lower than expected says that the agent restarted, `ifCounterDiscontinuityTime` that the
-//! counters of the interface were reset. `sysUpTime` wraps after 497 days; the expected time tells a wrap from a restart.
+//! counters of the interface were reset. `sysUpTime` wraps after 497 days; the expected time tells a wrap from a restart. A queue
+//! that is younger than expected was created again.
 //!
 //! **Lost polls.** Counters add up, so an interval over a lost poll is longer and loses nothing, unless a counter of 32 bits
 //! could have wrapped twice.
 
-use thalweg_wire::Timestamp;
+use thalweg_wire::{Nanos, Timestamp};
 
 use crate::reading::Width;
 use crate::{Counter, InterfaceReading, PortCounters, QueueCounters, Scope};
@@ -39,10 +41,10 @@ pub struct Traffic {
     pub packets: u64,
     /// Bytes.
     pub bytes: u64,
-    /// Packets with errors.
-    pub errors: u64,
-    /// Dropped packets.
-    pub discards: u64,
+    /// Packets with errors; `None` if they are not counted.
+    pub errors: Option<u64>,
+    /// Dropped packets; `None` if they are not counted.
+    pub discards: Option<u64>,
 }
 
 /// What the primary queue received and dropped in an interval.
@@ -66,7 +68,7 @@ pub enum Unusable {
     First,
     /// The agent restarted.
     Restarted,
-    /// The counters of the interface were reset.
+    /// The counters of the interface were reset, or a queue was created again.
     Reset,
     /// A counter went back.
     WentBack,
@@ -80,6 +82,8 @@ pub enum Unusable {
     BadTime,
     /// The drops count all queues, so the loss of the primary queue is unknown.
     SumOfQueues,
+    /// The source does not count drops.
+    NotCounted,
 }
 
 /// The time between two readings.
@@ -127,6 +131,7 @@ impl Unusable {
             Unusable::ScopeChanged => "scope_changed",
             Unusable::BadTime => "bad_time",
             Unusable::SumOfQueues => "sum_of_queues",
+            Unusable::NotCounted => "not_counted",
         }
     }
 }
@@ -180,16 +185,18 @@ fn differences(earlier: &InterfaceReading, later: &InterfaceReading) -> Result<I
     };
     let primary = queue(&earlier.primary, &later.primary)?;
     let scavenger = queue(&earlier.scavenger, &later.scavenger)?;
-    let port = Loss {
-        packets: output.packets.max(output.discards),
-        drops: output.discards,
+    let port = output.discards.map(|drops| Loss {
+        packets: output.packets.max(drops),
+        drops,
         bytes: output.bytes,
         seconds: limits.seconds,
-    };
+    });
     let loss = match (later.scope, primary, scavenger) {
         (Scope::PrimaryQueue, Some(primary), _) => Ok(primary),
-        (Scope::PortLessScavenger, _, Some(scavenger)) => Ok(port.less(&scavenger)),
-        (Scope::OneQueue, ..) => Ok(port),
+        (Scope::PortLessScavenger, _, Some(scavenger)) => {
+            port.map(|port| port.less(&scavenger)).ok_or(Unusable::NotCounted)
+        }
+        (Scope::OneQueue, ..) => port.ok_or(Unusable::NotCounted),
         _ => Err(Unusable::SumOfQueues),
     };
     Ok(Interval {
@@ -252,9 +259,19 @@ fn has_restarted(earlier: &InterfaceReading, later: &InterfaceReading) -> bool {
     went_back || (advanced - elapsed % 4_294_967_296.0).abs() > tolerance
 }
 
+/// Whether a queue was created again: it is younger than expected.
+fn was_created_again(from: Option<Nanos>, to: Option<Nanos>, limits: &Limits) -> bool {
+    let (Some(from), Some(to)) = (from, to) else { return false };
+    let tolerance =
+        UPTIME_TOLERANCE_TICKS as f64 / 100.0 + limits.time_error + limits.seconds * UPTIME_TOLERANCE_SHARE;
+    to < from || to.as_secs_f64() - from.as_secs_f64() < limits.seconds - tolerance
+}
+
 /// What is possible in an interval.
 struct Limits {
     seconds: f64,
+    /// Maximum error of `seconds`.
+    time_error: f64,
     /// Maximum bytes, packets and drops of one direction; `None` if the rate is unknown.
     of_link: Option<(f64, f64, f64)>,
 }
@@ -262,13 +279,14 @@ struct Limits {
 impl Limits {
     fn new(earlier: &InterfaceReading, later: &InterfaceReading) -> Result<Limits, Unusable> {
         let seconds = later.time.since(earlier.time).as_secs_f64();
-        let longest = seconds + earlier.time_error.as_secs_f64() + later.time_error.as_secs_f64();
+        let time_error = earlier.time_error.as_secs_f64() + later.time_error.as_secs_f64();
+        let longest = seconds + time_error;
         let of_link = later.speed.filter(|speed| speed.0 > 0).map(|speed| {
             let bytes = speed.0 as f64 / 8.0 * longest * SLACK;
             let packets = bytes / SMALLEST_FRAME_BYTES + 1.0;
             (bytes, packets, packets * MAX_DROP_FACTOR)
         });
-        let limits = Limits { seconds, of_link };
+        let limits = Limits { seconds, time_error, of_link };
         let wraps_twice = |limit: Option<f64>| limit.is_some_and(|limit| limit >= 4_294_967_296.0);
         let counters = [&later.input, &later.output];
         let is_narrow = |counter: fn(&PortCounters) -> Counter| {
@@ -287,12 +305,15 @@ impl Limits {
         Ok(Traffic {
             packets: advanced(from.packets, to.packets, packets)?,
             bytes: advanced(from.bytes, to.bytes, bytes)?,
-            errors: advanced(from.errors, to.errors, drops)?,
-            discards: advanced(from.discards, to.discards, drops)?,
+            errors: optional(from.errors, to.errors, drops)?,
+            discards: optional(from.discards, to.discards, drops)?,
         })
     }
 
     fn queue(&self, from: &QueueCounters, to: &QueueCounters) -> Result<Loss, Unusable> {
+        if was_created_again(from.age, to.age, self) {
+            return Err(Unusable::Reset);
+        }
         let (bytes_limit, packets, drops) = self.split();
         let sent = advanced(from.sent_packets, to.sent_packets, packets)?;
         let drops = advanced(from.dropped_packets, to.dropped_packets, drops)?;
@@ -309,6 +330,15 @@ impl Limits {
     }
 }
 
+/// Returns by how much a counter advanced that may not be counted.
+fn optional(from: Option<Counter>, to: Option<Counter>, limit: Option<f64>) -> Result<Option<u64>, Unusable> {
+    match (from, to) {
+        (Some(from), Some(to)) => advanced(from, to, limit).map(Some),
+        (None, None) => Ok(None),
+        _ => Err(Unusable::ScopeChanged),
+    }
+}
+
 /// Returns by how much a counter advanced. `limit` is the maximum that is possible, if known.
 fn advanced(from: Counter, to: Counter, limit: Option<f64>) -> Result<u64, Unusable> {
     if from.width != to.width {
@@ -318,7 +348,12 @@ fn advanced(from: Counter, to: Counter, limit: Option<f64>) -> Result<u64, Unusa
         return Ok(to.value - from.value);
     }
     let wrapped = u64::from((to.value as u32).wrapping_sub(from.value as u32));
-    match from.width == Width::Bits32 && wrapped as f64 <= limit.unwrap_or(MAX_UNKNOWN).min(MAX_UNKNOWN) {
+    let may_wrap = match from.width {
+        Width::Bits32 => true,
+        Width::UpTo64 => from.value <= u64::from(u32::MAX),
+        Width::Bits64 => false,
+    };
+    match may_wrap && wrapped as f64 <= limit.unwrap_or(MAX_UNKNOWN).min(MAX_UNKNOWN) {
         true => Ok(wrapped),
         false => Err(Unusable::WentBack),
     }

@@ -1,9 +1,9 @@
 //! Interface counters: how many packets a router sent and dropped, as the router counts them.
 //!
 //! ```text
-//!   SNMP agent ──► snmp  ──┐
-//!                          ├──► InterfaceReading ──► Differences ──► Interval ──► LossWindow
-//!   this kernel ─► qdisc ──┘
+//!   SNMP agent ──► snmp ─────┐
+//!   switch ──────► openflow ─┼──► InterfaceReading ──► Differences ──► Interval ──► LossWindow
+//!   this kernel ─► qdisc ────┘
 //! ```
 //!
 //! This is the router query agent (RQA) of Fu, *Heavy-hitter* dissertation, University of Virginia 2018, section 4.2: it
@@ -19,11 +19,13 @@
 //! | [`reading`] | the counters of an interface at one time |
 //! | [`source`](mod@source) | the trait of sources, and their errors |
 //! | [`snmp`] | a source: IF-MIB (RFC 2863) by SNMP v2c or v3 |
+//! | [`openflow`] | a source: port and queue statistics of an OpenFlow switch |
 //! | [`qdisc`] | a source: the queues of an interface of this host |
 //! | [`interval`] | differences of readings: wraps, resets, changed interfaces |
 //! | [`window`] | the loss over the last N intervals |
 
 pub mod interval;
+pub mod openflow;
 pub mod qdisc;
 pub mod reading;
 pub mod snmp;

@@ -108,6 +108,7 @@ impl CounterSource for Qdisc {
         let (primary, scavenger, scope) = self.queues(interface.index, root)?;
         Ok(InterfaceReading {
             time: clock(),
+            agent: None,
             time_error: Nanos::ZERO,
             name: interface.name.clone(),
             description: None,
@@ -119,8 +120,8 @@ impl CounterSource for Qdisc {
             input: PortCounters {
                 packets: Counter::bits64(interface.traffic.received_packets),
                 bytes: Counter::bits64(interface.traffic.received_bytes),
-                errors: Counter::bits64(interface.traffic.received_errors),
-                discards: Counter::bits64(interface.traffic.received_dropped),
+                errors: Some(Counter::bits64(interface.traffic.received_errors)),
+                discards: Some(Counter::bits64(interface.traffic.received_dropped)),
             },
             output: output(&interface, root),
             primary,
@@ -136,8 +137,8 @@ fn output(interface: &Interface, root: &Queue) -> PortCounters {
     PortCounters {
         packets: Counter::bits32(root.counters.sent_packets as u32).plus(discards),
         bytes: Counter::bits64(root.counters.sent_bytes),
-        errors: Counter::bits64(interface.traffic.sent_errors),
-        discards,
+        errors: Some(Counter::bits64(interface.traffic.sent_errors)),
+        discards: Some(discards),
     }
 }
 
@@ -146,6 +147,7 @@ fn counters(kernel: &KernelCounters) -> QueueCounters {
         sent_packets: Counter::bits32(kernel.sent_packets as u32),
         sent_bytes: Some(Counter::bits64(kernel.sent_bytes)),
         dropped_packets: Counter::bits32(kernel.dropped_packets as u32),
+        age: None,
     }
 }
 

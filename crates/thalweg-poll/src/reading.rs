@@ -1,5 +1,7 @@
 //! The counters of an interface at one time.
 
+use std::net::IpAddr;
+
 use thalweg_wire::{BitRate, Nanos, Timestamp};
 
 /// A counter that increases until it wraps.
@@ -18,6 +20,8 @@ pub enum Width {
     Bits32,
     /// 64 bits: does not wrap in practice (RFC 2863, section 3.1.6), so a lower value is a reset.
     Bits64,
+    /// Sent in 64 bits, and perhaps counted in 32: a lower value is a wrap at 2^32 if both are below.
+    UpTo64,
 }
 
 /// The counters of an interface.
@@ -26,6 +30,8 @@ pub struct InterfaceReading {
     /// Time at which the counters had these values, by the clock that the source was given. An agent that caches its
     /// counters answers with older values; this is the time of the cache, as far as the source can tell.
     pub time: Timestamp,
+    /// Address of the router or switch, if it is known; `None` for this host.
+    pub agent: Option<IpAddr>,
     /// Maximum error of `time`, in both directions.
     pub time_error: Nanos,
     /// Name of the interface.
@@ -39,8 +45,8 @@ pub struct InterfaceReading {
     pub index: u32,
     /// Rate of the interface, if known.
     pub speed: Option<BitRate>,
-    /// Time since the agent started, in hundredths of a second (`sysUpTime`). Wraps after 497 days. `None` if the source has
-    /// no such time.
+    /// Time since the agent started, in hundredths of a second (`sysUpTime`), or since the port exists (OpenFlow). Wraps after
+    /// 497 days. `None` if the source has no such time.
     pub uptime_ticks: Option<u32>,
     /// When the counters were last reset, in ticks of `uptime_ticks` (`ifCounterDiscontinuityTime`); `None` if unknown.
     pub discontinuity_ticks: Option<u32>,
@@ -63,10 +69,10 @@ pub struct PortCounters {
     pub packets: Counter,
     /// Bytes.
     pub bytes: Counter,
-    /// Packets with errors.
-    pub errors: Counter,
-    /// Packets that were dropped though they had no error.
-    pub discards: Counter,
+    /// Packets with errors; `None` if they are not counted.
+    pub errors: Option<Counter>,
+    /// Packets that were dropped though they had no error; `None` if they are not counted.
+    pub discards: Option<Counter>,
 }
 
 /// The counters of a queue.
@@ -78,6 +84,8 @@ pub struct QueueCounters {
     pub sent_bytes: Option<Counter>,
     /// Packets that the queue dropped.
     pub dropped_packets: Counter,
+    /// Time for which the queue has existed, if known. A queue that is younger than expected was created again.
+    pub age: Option<Nanos>,
 }
 
 /// What the dropped packets of an interface count.
@@ -116,21 +124,28 @@ impl Counter {
         Counter { value, width: Width::Bits64 }
     }
 
+    /// Creates a counter that is sent in 64 bits, and perhaps counted in 32.
+    pub const fn up_to_64(value: u64) -> Counter {
+        Counter { value, width: Width::UpTo64 }
+    }
+
     /// Adds another counter of the same traffic. The sum is as wide as the narrower one.
     pub fn plus(self, other: Counter) -> Counter {
+        let sum = self.value.wrapping_add(other.value);
         match (self.width, other.width) {
-            (Width::Bits64, Width::Bits64) => Counter::bits64(self.value.wrapping_add(other.value)),
-            _ => Counter::bits32(self.value.wrapping_add(other.value) as u32),
+            (Width::Bits64, Width::Bits64) => Counter::bits64(sum),
+            (Width::Bits32, _) | (_, Width::Bits32) => Counter::bits32(sum as u32),
+            _ => Counter::up_to_64(sum),
         }
     }
 }
 
 impl Width {
-    /// Returns the number of bits.
+    /// Returns the number of bits; the largest if it is not known.
     pub const fn bits(self) -> u32 {
         match self {
             Width::Bits32 => 32,
-            Width::Bits64 => 64,
+            Width::Bits64 | Width::UpTo64 => 64,
         }
     }
 }

@@ -1,8 +1,6 @@
 //! The trait of counter sources.
 //!
-//! A source reads one interface of one target: [`snmp`](crate::snmp), [`qdisc`](crate::qdisc). Port and queue statistics
-//! of OpenFlow (`OFPMP_PORT_STATS`, `OFPMP_QUEUE`) fit too: they have packets, bytes and drops of a port and of its queues,
-//! and `duration_sec` in the place of `sysUpTime`.
+//! A source reads one interface of one target: [`snmp`](crate::snmp), [`openflow`](crate::openflow), [`qdisc`](crate::qdisc).
 
 use thalweg_linux::NetlinkError;
 use thalweg_wire::Timestamp;
@@ -32,6 +30,24 @@ pub enum ReadError {
         /// The target.
         target: String,
         /// Details.
+        message: String,
+    },
+    /// There is no connection to the target.
+    #[error("{target} is not connected: {message}")]
+    NotConnected {
+        /// The target.
+        target: String,
+        /// Why the latest connection ended or was refused, and what to do.
+        message: String,
+    },
+    /// The target refused a request.
+    #[error("{target} refuses the request for {what}: {message}")]
+    Refused {
+        /// The target.
+        target: String,
+        /// What was requested.
+        what: String,
+        /// The error of the target.
         message: String,
     },
     /// The target refused the credentials.
@@ -100,6 +116,8 @@ impl ReadError {
     pub const fn kind(&self) -> &'static str {
         match self {
             ReadError::Timeout { .. } => "timeout",
+            ReadError::NotConnected { .. } => "connection",
+            ReadError::Refused { .. } => "refused",
             ReadError::Credentials { .. } => "credentials",
             ReadError::NoInterface { .. } | ReadError::Ambiguous { .. } => "interface",
             ReadError::NoCounter { .. } => "counter",

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use thalweg_wire::openflow::multipart::FlowStats;
 use thalweg_wire::{Nanos, Timestamp};
 
-use super::switch::PendingFlows;
+use super::PendingFlows;
 
 /// The reads of one connection.
 #[derive(Debug)]

@@ -24,7 +24,7 @@ use thalweg_wire::openflow::{
     TableId,
 };
 
-use super::config::ReadBack;
+use super::ReadBack;
 use super::ports::SwitchPorts;
 use thalweg_control::routes::{Change, Rule};
 

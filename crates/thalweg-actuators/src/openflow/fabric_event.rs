@@ -10,8 +10,8 @@ use thalweg_wire::openflow::DatapathId;
 
 use thiserror::Error;
 
-use super::handshake::HandshakeError;
-use super::outcome::{DownReason, Failure};
+use super::HandshakeError;
+use super::{DownReason, Failure};
 use crate::ActionId;
 
 /// An event of a fabric.

@@ -12,8 +12,8 @@ use thalweg_wire::{Nanos, Timestamp};
 use super::audit::{Audit, AuditStep};
 use super::election::{Beat, Change, Election};
 use super::generation::Generation;
-use super::outcome::{Failure, Outcome, SendError};
-use super::switch::{PendingFlows, Switch};
+use super::{Failure, Outcome, SendError};
+use super::{PendingFlows, Switch};
 
 /// OFPRRFC_STALE: the generation id is older than another's.
 const STALE: u16 = 0;

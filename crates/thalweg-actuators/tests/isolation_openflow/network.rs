@@ -149,7 +149,7 @@ impl Network {
         run(&self.switch, self.folder.path(), &[&[program], arguments].concat())
     }
 
-    fn vsctl(&self, words: &str) {
+    pub(crate) fn vsctl(&self, words: &str) {
         let database = format!("--db=unix:{}", self.path("db.sock"));
         let words: Vec<&str> = words.split_whitespace().collect();
         self.run("ovs-vsctl", &[&[&*database, "--timeout=30"], &words[..]].concat());

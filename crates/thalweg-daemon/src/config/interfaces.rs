@@ -37,8 +37,10 @@ pub(super) fn missing(document: &Document) -> Vec<Problem> {
             Err(why) => problems.push(entry.refuse(Isolation::namespace, why)),
         }
     }
-    for entry in document.valid::<Poll>().filter(|entry| entry.source == PollSourceName::Qdisc) {
-        match absent(entry.namespace.as_deref(), [entry.interface.as_str()]) {
+    for entry in document.valid::<Poll>().filter(|entry| entry.source != PollSourceName::Snmp) {
+        // The port of a switch is no interface of this host.
+        let interface = (entry.source == PollSourceName::Qdisc).then_some(entry.interface.as_str());
+        match absent(entry.namespace.as_deref(), interface) {
             Ok(reasons) => problems.extend(reasons.into_iter().map(|why| entry.refuse(Poll::interface, why))),
             Err(why) => problems.push(entry.refuse(Poll::namespace, why)),
         }

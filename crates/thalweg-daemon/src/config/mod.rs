@@ -52,7 +52,7 @@ pub use flow_export::FlowExportConfig;
 pub(crate) use interfaces::interfaces_in;
 pub use isolation::{IsolationConfig, IsolatorConfig, OpenFlowIsolation};
 pub use openflow::{OpenFlowConfig, TlsFiles};
-pub use poll::{PollConfig, PollSource};
+pub use poll::{OpenFlowEndpoint, PollConfig, PollSource};
 pub use reference::{default_file, reference};
 pub use samples::{CaptureFormat, ParseCaptureFormatError, SampleOptions, Trigger};
 pub use source::SourceConfig;
@@ -242,7 +242,7 @@ impl Config {
             false => None,
         };
         let isolation = isolation::read(document, emulation.as_ref(), control.as_ref(), &mut problems);
-        let polls = poll::read(document, &mut problems);
+        let polls = poll::read(document, control.as_ref(), isolation.as_ref(), &mut problems);
         let threshold = threshold::read(document, &collectors, &polls, &mut problems);
         let access = access(document, &mut problems);
         let (process, records) = (document.one::<Process>(), document.one::<Records>());

@@ -1,15 +1,21 @@
 //! `[[poll]]`: interface counters that are polled.
 
+mod openflow;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
 use thalweg_config::{Document, Problem, Typed};
 use thalweg_linux::Namespace;
+use thalweg_poll::openflow::OpenFlowOptions;
 use thalweg_poll::qdisc::{QdiscOptions, parse_class};
 use thalweg_poll::snmp::{NameObject, OidTemplate, QueueObjects};
 use thalweg_wire::Nanos;
 
+pub use openflow::OpenFlowEndpoint;
+
 use super::table::{InterfaceByName, Poll, PollSourceName};
+use super::{ControlConfig, IsolationConfig};
 
 /// Maximum number of polls. Each has a thread.
 const MAX_POLLS: usize = 256;
@@ -35,6 +41,13 @@ pub struct PollConfig {
 pub enum PollSource {
     /// A router, by SNMP.
     Snmp(SnmpConfig),
+    /// A port of a switch, by OpenFlow.
+    OpenFlow {
+        /// What to read.
+        options: OpenFlowOptions,
+        /// The connection to the switch.
+        endpoint: OpenFlowEndpoint,
+    },
     /// The queues of an interface of this host.
     Qdisc {
         /// What to read.
@@ -69,22 +82,33 @@ pub struct SnmpConfig {
     pub has_scavenger: bool,
 }
 
-/// Keys of one source.
-const SNMP_KEYS: [&str; 9] = [
-    Poll::target,
-    Poll::credentials_file,
-    Poll::interface_by,
-    Poll::timeout,
-    Poll::retries,
-    Poll::cache_time,
-    Poll::has_scavenger,
-    Poll::primary_oids,
-    Poll::scavenger_oids,
+/// Keys, and the sources that they belong to.
+const KEYS: [(&[&str], &[PollSourceName]); 5] = [
+    (
+        &[
+            Poll::target,
+            Poll::credentials_file,
+            Poll::interface_by,
+            Poll::retries,
+            Poll::cache_time,
+            Poll::primary_oids,
+            Poll::scavenger_oids,
+        ],
+        &[PollSourceName::Snmp],
+    ),
+    (&openflow::KEYS, &[PollSourceName::OpenFlow]),
+    (&[Poll::primary_class, Poll::scavenger_class], &[PollSourceName::Qdisc]),
+    (&[Poll::timeout, Poll::has_scavenger], &[PollSourceName::Snmp, PollSourceName::OpenFlow]),
+    (&[Poll::namespace], &[PollSourceName::OpenFlow, PollSourceName::Qdisc]),
 ];
-const QDISC_KEYS: [&str; 3] = [Poll::namespace, Poll::primary_class, Poll::scavenger_class];
 
 /// Reads all sections.
-pub(super) fn read(document: &Document, problems: &mut Vec<Problem>) -> Vec<PollConfig> {
+pub(super) fn read(
+    document: &Document,
+    control: Option<&ControlConfig>,
+    isolation: Option<&IsolationConfig>,
+    problems: &mut Vec<Problem>,
+) -> Vec<PollConfig> {
     let mut polls: Vec<PollConfig> = Vec::new();
     for entry in document.all::<Poll>() {
         if polls.len() == MAX_POLLS {
@@ -97,9 +121,11 @@ pub(super) fn read(document: &Document, problems: &mut Vec<Problem>) -> Vec<Poll
         check_keys(&entry, problems);
         let source = match entry.source {
             PollSourceName::Snmp => snmp(&entry, document, problems),
+            PollSourceName::OpenFlow => openflow::read(&entry, document, problems),
             PollSourceName::Qdisc => qdisc(&entry, problems),
         };
         let Some(source) = source else { continue };
+        openflow::check_listen(&entry, &source, &polls, control, isolation, problems);
         polls.push(PollConfig {
             name: entry.name.clone(),
             source,
@@ -110,11 +136,13 @@ pub(super) fn read(document: &Document, problems: &mut Vec<Problem>) -> Vec<Poll
     polls
 }
 
-/// Reports keys of the other source, and times that exclude each other.
+/// Reports keys of other sources, and times that exclude each other.
 fn check_keys(entry: &Typed<'_, Poll>, problems: &mut Vec<Problem>) {
-    for (keys, owner) in [(&SNMP_KEYS[..], PollSourceName::Snmp), (&QDISC_KEYS[..], PollSourceName::Qdisc)] {
-        if let Some(key) = keys.iter().copied().find(|key| entry.source != owner && entry.is_set(key)) {
-            let reason = format!("requires source {}, not {}", owner.name(), entry.source.name());
+    for (keys, owners) in KEYS {
+        let is_foreign = |key: &&str| !owners.contains(&entry.source) && entry.is_set(key);
+        if let Some(key) = keys.iter().copied().find(is_foreign) {
+            let owners: Vec<&str> = owners.iter().map(|owner| owner.name()).collect();
+            let reason = format!("requires source {}, not {}", owners.join(" or "), entry.source.name());
             problems.push(entry.refuse(key, reason));
         }
     }
@@ -219,6 +247,8 @@ fn qdisc(entry: &Typed<'_, Poll>, problems: &mut Vec<Problem>) -> Option<PollSou
 mod tests {
     use std::path::Path;
 
+    use thalweg_wire::openflow::{DatapathId, QueueId};
+
     use super::*;
     use crate::config::Config;
 
@@ -253,7 +283,10 @@ mod tests {
                 &SNMP.replace("[2001:db8::1]:161", "r1"),
                 "t.toml:7: target: invalid target \"r1\": expected ADDRESS:PORT",
             ),
-            (&SNMP.replace("credentials_file", "namespace"), "namespace: requires source qdisc, not snmp"),
+            (
+                &SNMP.replace("credentials_file", "namespace"),
+                "namespace: requires source openflow or qdisc, not snmp",
+            ),
             (
                 &[SNMP, "interval = \"2s\""].concat(),
                 "interval: the interval, 2.00 s, must be longer than cache_time",
@@ -272,9 +305,98 @@ mod tests {
                 "source = \"qdisc\"\ninterface = \"wan0\"\ntarget = \"r1:161\"",
                 "target: requires source snmp, not qdisc",
             ),
+            (
+                "source = \"qdisc\"\ninterface = \"wan0\"\ntimeout = \"1s\"",
+                "timeout: requires source snmp or openflow, not qdisc",
+            ),
             (&[SNMP, "[[poll]]\nname = \"r1\"\n", SNMP].concat(), "t.toml:10: name: duplicate poll name r1"),
         ] {
             let error = parse(lines).unwrap_err();
+            assert!(error.contains(expected), "{lines}: {error}");
+        }
+    }
+
+    const OPENFLOW: &str = "source = \"openflow\"\ninterface = \"wan0\"\nswitch = \"d1\"\n";
+    const CONNECT: &str = "openflow_connect = \"192.0.2.1:6654\"\n";
+    const LISTEN: &str = "openflow_listen = \"0.0.0.0:6655\"\n";
+
+    #[test]
+    fn ports_of_switches_are_read() {
+        let queues = "primary_queue = 0\nscavenger_queue = 1\nnamespace = \"sw\"\n";
+        let polls = parse(&[OPENFLOW, CONNECT, queues].concat()).unwrap();
+        let PollSource::OpenFlow { options, endpoint } = &polls[0].source else { panic!("openflow") };
+        assert_eq!((options.switch, options.port.as_str()), (DatapathId(0xd1), "wan0"));
+        assert_eq!((options.primary, options.scavenger), (Some(QueueId(0)), Some(QueueId(1))));
+        assert_eq!((options.has_one_queue, options.timeout), (false, Duration::from_secs(2)));
+        assert_eq!(endpoint.peer.to_string(), "at 192.0.2.1:6654");
+        assert_eq!(endpoint.namespace, Some(Namespace::named("sw")));
+        let two = [OPENFLOW, LISTEN, "[[poll]]\nname = \"r2\"\n", OPENFLOW, LISTEN].concat();
+        let polls = parse(&two).unwrap();
+        let endpoints = polls.iter().map(|poll| match &poll.source {
+            PollSource::OpenFlow { endpoint, .. } => endpoint,
+            other => panic!("{other:?}"),
+        });
+        let endpoints: Vec<_> = endpoints.collect();
+        assert_eq!(endpoints[0], endpoints[1], "they share connections");
+    }
+
+    #[test]
+    fn problems_of_switches_name_the_line_and_the_remedy() {
+        let tls = "openflow_certificate = \"c\"\nopenflow_key = \"k\"\nopenflow_ca_file = \"a\"\n";
+        let isolation = "[isolation]\nactuator = \"openflow\"\nswitch = \"d2\"\nport = \"2\"\nqueue = 1\n";
+        for (lines, expected) in [
+            (
+                OPENFLOW.to_owned(),
+                "t.toml:6: source: openflow requires either openflow_listen or openflow_connect",
+            ),
+            ([OPENFLOW, CONNECT, LISTEN].concat(), "source: openflow requires either openflow_listen or"),
+            (
+                ["source = \"openflow\"\ninterface = \"wan0\"\n", LISTEN].concat(),
+                "switch: required by source openflow: the datapath ID of the switch",
+            ),
+            ([OPENFLOW, LISTEN].concat().replace("d1", "dx"), "t.toml:8: switch: invalid datapath ID \"dx\""),
+            (
+                [OPENFLOW, LISTEN].concat().replace(":6655", ""),
+                "openflow_listen: invalid address \"0.0.0.0\"",
+            ),
+            (
+                [OPENFLOW, CONNECT].concat().replace(":6654", ""),
+                "openflow_connect: invalid address \"192.0.2.1\"",
+            ),
+            (
+                [OPENFLOW, LISTEN].concat().replace("wan0", "a-name-of-16-byte"),
+                "t.toml:7: interface: expected at most 15 bytes, as names of ports in OpenFlow have",
+            ),
+            (
+                [OPENFLOW, LISTEN, "scavenger_queue = 1\n"].concat(),
+                "scavenger_queue: requires primary_queue: the port of a switch need not count",
+            ),
+            (
+                [OPENFLOW, LISTEN, "primary_queue = 1\nscavenger_queue = 1\n"].concat(),
+                "scavenger_queue: expected another queue than primary_queue",
+            ),
+            (
+                [OPENFLOW, LISTEN, "openflow_key = \"k\"\n"].concat(),
+                "openflow_key: openflow_certificate, openflow_key and openflow_ca_file must be set together",
+            ),
+            (
+                [OPENFLOW, LISTEN, "cache_time = \"1s\"\n"].concat(),
+                "cache_time: requires source snmp, not openflow",
+            ),
+            (
+                [SNMP, "primary_queue = 0\n"].concat(),
+                "t.toml:9: primary_queue: requires source openflow, not snmp",
+            ),
+            (
+                [OPENFLOW, LISTEN, "[[poll]]\nname = \"r2\"\n", OPENFLOW, LISTEN, tls].concat(),
+                "t.toml:15: openflow_listen: poll r1 listens at the same address with other TLS files",
+            ),
+            (
+                [OPENFLOW, LISTEN, isolation, LISTEN].concat(),
+                "t.toml:9: openflow_listen: the same address as openflow_listen of [isolation]: expected another port",
+            ),
+        ] {
+            let error = parse(&lines).unwrap_err();
             assert!(error.contains(expected), "{lines}: {error}");
         }
     }

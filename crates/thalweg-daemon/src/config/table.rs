@@ -480,7 +480,7 @@ section! {
 }
 
 section! {
-    /// Interface counters of a router or of this host, polled for losses. At most 256.
+    /// Interface counters of a router, a switch or this host, polled for losses. At most 256.
     pub struct Poll in POLL = ["poll"] {
         /// Name in API, events and metrics.
         name: String [Text("a name")] needed,
@@ -499,22 +499,41 @@ section! {
         credentials_file: String [FILE] or "none",
         /// With snmp: the object that contains the name of the interface. The index is looked up by it again whenever it changes.
         interface_by: InterfaceByName [one_of::<InterfaceByName>()] default "name",
-        /// With snmp: timeout of a request.
+        /// With snmp and openflow: timeout of a request.
         timeout: Nanos [Time] default "2s",
         /// With snmp: how often a request without an answer is repeated.
         retries: u32 [Whole(0, 10)] default "1",
         /// With snmp: the longest time for which the agent caches its counters. The daemon asks until they change, so that
         /// rates have the time of the cache. `"0s"` if the agent has no cache.
         cache_time: Nanos [Delay] default "3s",
-        /// With snmp: whether the port has a scavenger queue too. Then the discards of the port say nothing about the loss of
-        /// the primary queue, unless a queue is read by the keys below.
+        /// With snmp and openflow: whether the port has a scavenger queue too. Then the discards of the port say nothing about the
+        /// loss of the primary queue, unless a queue is read by the keys below.
         has_scavenger: bool [Boolean] default "true",
         /// With snmp: two OIDs, of the packets that left the primary queue and of those that it dropped. `{index}` stands
         /// for ifIndex.
         primary_oids: Vec<String> [Texts("two OIDs, such as [\"1.3.6.1.4.1.99999.1.{index}.1\", \"1.3.6.1.4.1.99999.1.{index}.2\"]")] or "none",
         /// With snmp: the same of the scavenger queue. Without primary_oids it is subtracted from the port.
         scavenger_oids: Vec<String> [Texts("two OIDs, such as [\"1.3.6.1.4.1.99999.1.{index}.3\", \"1.3.6.1.4.1.99999.1.{index}.4\"]")] or "none",
-        /// With qdisc: network namespace of the interface, as in `ip netns`.
+        /// With openflow: datapath ID of the switch, up to 16 hexadecimal digits. `interface` is the name of the port, as the switch
+        /// reports it.
+        switch: String [Text("a datapath ID, such as 0000005457000001")] or "none",
+        /// With openflow: listen address for switches, OpenFlow 1.3. Polls with the same address share it, and a switch has one
+        /// connection for all of its ports. Without TLS any host that reaches it can pose as a switch.
+        openflow_listen: String [Text("an address and a port, such as 0.0.0.0:6655")] or "none",
+        /// With openflow: address of the switch to connect to. With TLS, its certificate must match the name, or else the address.
+        openflow_connect: String [Text("an address and a port, and with TLS perhaps a name: \"192.0.2.1:6654 wan.example.net\"")] or "none",
+        /// With openflow: number of the primary queue.
+        primary_queue: u32 [Whole(0, 4_294_967_294)] or "none: the loss is unknown, unless has_scavenger is false",
+        /// With openflow: number of the scavenger queue. Requires primary_queue.
+        scavenger_queue: u32 [Whole(0, 4_294_967_294)] or "none",
+        /// With openflow: certificate of the controller (PEM).
+        openflow_certificate: String [FILE] or "no TLS",
+        /// With openflow: private key of the controller (PEM).
+        openflow_key: String [FILE] or "no TLS",
+        /// With openflow: CA certificates (PEM) that must have issued those of switches.
+        openflow_ca_file: String [FILE] or "no TLS",
+        /// With qdisc: network namespace of the interface, as in `ip netns`. With openflow: that of the connections; must be that of
+        /// the daemon if it drops privileges.
         namespace: String [Text("the name of a network namespace")] or "that of the daemon",
         /// With qdisc: class of the primary queue, as tc prints it.
         primary_class: String [Text("a class, such as \"1:10\"")] or "that of [isolation], or the only queue of the interface",
@@ -707,6 +726,8 @@ choices! {
     pub enum PollSourceName {
         /// IF-MIB of a router by SNMP v2c or v3
         Snmp = "snmp",
+        /// port and queue statistics of a switch by OpenFlow 1.3, on a connection of its own that changes nothing
+        OpenFlow = "openflow",
         /// the queues of an interface of this host, by netlink
         Qdisc = "qdisc",
     }

@@ -955,8 +955,8 @@ pub const METRICS: &[Metric] = &[
     counter(
         "thalweg_polls_failed_total",
         &["poll", "reason"],
-        "Polls that failed: `timeout`; `credentials`; `interface`, it does not exist; `counter`, it does not exist; `protocol`; \
-         `kernel`.",
+        "Polls that failed: `timeout`; `connection`, there is none; `refused`, the switch refused a request; `credentials`; \
+         `interface`, it does not exist; `counter`, it does not exist; `protocol`; `kernel`.",
         |s, out| {
             for (name, report) in &s.polls {
                 report.counts.failed.iter().for_each(|(reason, count)| out.put(&[name, reason], count));
@@ -967,7 +967,7 @@ pub const METRICS: &[Metric] = &[
         "thalweg_poll_intervals_unusable_total",
         &["poll", "reason"],
         "Intervals without a loss of the primary queue: the agent `restarted`; counters were `reset` or `went_back`; the interface was \
-         `reindexed` or `renamed`; `scope_changed`; `bad_time`; `sum_of_queues`, drops count all queues.",
+         `reindexed` or `renamed`; `scope_changed`; `bad_time`; `sum_of_queues`, drops count all queues; `not_counted`.",
         |s, out| {
             for (name, report) in &s.polls {
                 report.counts.unusable.iter().for_each(|(reason, count)| out.put(&[name, reason], count));

@@ -33,6 +33,7 @@ use crate::config::PollConfig;
 use crate::hub::Hub;
 use crate::lifecycle::Lifecycle;
 use poller::Poller;
+use sources::AllConnections;
 pub(crate) use sources::credentials;
 use store::CounterStore;
 
@@ -60,6 +61,7 @@ pub struct Poll {
 pub(crate) struct PreparedPolls {
     polls: Polls,
     pollers: Vec<(PollConfig, Box<dyn CounterSource>)>,
+    connections: AllConnections,
 }
 
 impl Polls {
@@ -112,15 +114,15 @@ impl Poll {
 }
 
 impl PreparedPolls {
-    /// Opens sources and reads credentials, with the privileges of the start. Sends nothing.
+    /// Opens sources and reads credentials, with the privileges of the start. Starts no thread and sends nothing.
     ///
     /// # Errors
-    /// A message, if credentials cannot be read, or a network namespace not be entered.
+    /// A message, if credentials or certificates cannot be read, or a network namespace not be entered.
     pub(crate) fn open(configs: &[PollConfig]) -> Result<PreparedPolls, String> {
-        let (mut polls, mut pollers) = (Vec::new(), Vec::new());
+        let (mut polls, mut pollers, mut connections) = (Vec::new(), Vec::new(), Vec::new());
         for config in configs {
-            let source =
-                sources::open(&config.source).map_err(|error| format!("poll {}: {error}", config.name))?;
+            let source = sources::open(&config.source, &mut connections)
+                .map_err(|error| format!("poll {}: {error}", config.name))?;
             polls.push(Poll {
                 name: config.name.as_str().into(),
                 description: source.description().into(),
@@ -129,7 +131,8 @@ impl PreparedPolls {
             });
             pollers.push((config.clone(), source));
         }
-        Ok(PreparedPolls { polls: Polls(Arc::new(Shared { polls, stored: Arc::default() })), pollers })
+        let polls = Polls(Arc::new(Shared { polls, stored: Arc::default() }));
+        Ok(PreparedPolls { polls, pollers, connections })
     }
 
     /// Returns the polls.
@@ -137,10 +140,11 @@ impl PreparedPolls {
         &self.polls
     }
 
-    /// Starts the threads. Returns those that must end before the daemon does; a poller that waits for an answer need not.
+    /// Starts connections to switches and the threads. Returns the threads that must end before the daemon does; a poller that
+    /// waits for an answer need not.
     ///
     /// # Errors
-    /// If the store cannot be opened, or a thread not be started.
+    /// If the store cannot be opened, an address not be bound, or a thread not be started.
     pub(crate) fn start(
         self,
         store: Option<StoreOptions>,
@@ -159,6 +163,9 @@ impl PreparedPolls {
             rows = Some(sender);
             let lifecycle = lifecycle.clone();
             threads.push(spawn("counters", move || store.run(&lifecycle))?);
+        }
+        for (_, connections) in &self.connections {
+            connections.start().map_err(anyhow::Error::msg).context("cannot poll switches")?;
         }
         for (poll, (config, source)) in self.polls.all().iter().zip(self.pollers) {
             let (poll, hub, lifecycle) = (poll.clone(), Arc::clone(&hub), lifecycle.clone());

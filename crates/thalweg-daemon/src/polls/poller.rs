@@ -9,7 +9,7 @@ use thalweg_poll::{CounterSource, InterfaceReading, ReadError, Unusable};
 use thalweg_wire::flow_export::CounterRecord;
 
 use super::{Poll, store};
-use crate::config::{PollConfig, PollSource};
+use crate::config::PollConfig;
 use crate::event::{Event, EventKind};
 use crate::hub::Hub;
 use crate::lifecycle::Lifecycle;
@@ -76,7 +76,7 @@ impl Poller {
 
     fn add(&mut self, reading: InterfaceReading) {
         let name = self.poll.name();
-        let row = store::row(&reading, self.target(), realtime());
+        let row = store::row(&reading, realtime());
         let (unusable, had_failed) = {
             let mut state = self.poll.lock();
             let had_failed = state.report().error.is_some();
@@ -116,13 +116,6 @@ impl Poller {
         let now = realtime();
         let kind = EventKind::Poll { name: Arc::clone(&self.poll.name), error };
         self.hub.publish(Event { collector: NAME.into(), switch: "".into(), time: now, emitted: now, kind });
-    }
-
-    fn target(&self) -> Option<&str> {
-        match &self.config.source {
-            PollSource::Snmp(snmp) => Some(&snmp.target),
-            PollSource::Qdisc { .. } => None,
-        }
     }
 }
 

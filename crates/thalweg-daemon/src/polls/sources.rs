@@ -4,22 +4,33 @@ use std::fs::File;
 use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use thalweg_poll::CounterSource;
+use thalweg_poll::openflow::{Connections, OpenFlow};
 use thalweg_poll::qdisc::Qdisc;
 use thalweg_poll::snmp::{Credentials, Snmp, SnmpOptions};
 
-use crate::config::PollSource;
+use crate::config::{OpenFlowEndpoint, PollSource, TlsFiles};
 
 /// Maximum size of a credentials file in bytes.
 const MAX_FILE: u64 = 64 << 10;
 
-/// Opens a source.
+/// Connections to switches. Polls of the same address share one.
+pub(super) type AllConnections = Vec<(OpenFlowEndpoint, Arc<Connections>)>;
+
+/// Opens a source. Starts no thread and sends nothing: adds connections to switches to `connections`, unless their address is there.
 ///
 /// # Errors
-/// A message, if credentials cannot be read, or a network namespace not be entered.
-pub(super) fn open(config: &PollSource) -> Result<Box<dyn CounterSource>, String> {
+/// A message, if credentials or certificates cannot be read, or a network namespace not be entered.
+pub(super) fn open(
+    config: &PollSource,
+    connections: &mut AllConnections,
+) -> Result<Box<dyn CounterSource>, String> {
     match config {
+        PollSource::OpenFlow { options, endpoint } => {
+            Ok(Box::new(OpenFlow::new(options.clone(), connections_of(endpoint, connections)?)))
+        }
         PollSource::Qdisc { options, namespace } => {
             Ok(Box::new(Qdisc::open(options.clone(), namespace.as_ref())?))
         }
@@ -41,10 +52,26 @@ pub(super) fn open(config: &PollSource) -> Result<Box<dyn CounterSource>, String
     }
 }
 
+/// Returns the connections of an address.
+fn connections_of(
+    endpoint: &OpenFlowEndpoint,
+    connections: &mut AllConnections,
+) -> Result<Arc<Connections>, String> {
+    if let Some((_, known)) = connections.iter().find(|(other, _)| other == endpoint) {
+        return Ok(Arc::clone(known));
+    }
+    let OpenFlowEndpoint { peer, tls, namespace } = endpoint;
+    let tls = tls.as_ref().map(TlsFiles::read).transpose().map_err(|error| error.to_string())?;
+    let new = Arc::new(Connections::new(peer.clone(), tls, namespace.clone()));
+    connections.push((endpoint.clone(), Arc::clone(&new)));
+    Ok(new)
+}
+
 /// Returns the name of the interface.
 pub(super) fn interface(config: &PollSource) -> &str {
     match config {
         PollSource::Snmp(config) => &config.interface,
+        PollSource::OpenFlow { options, .. } => &options.port,
         PollSource::Qdisc { options, .. } => &options.interface,
     }
 }

@@ -166,11 +166,12 @@ mod tests {
         let port = PortCounters {
             packets: Counter::bits64(packets),
             bytes: Counter::bits64(packets * 1_000),
-            errors: Counter::bits32(0),
-            discards: Counter::bits32(drops),
+            errors: Some(Counter::bits32(0)),
+            discards: Some(Counter::bits32(drops)),
         };
         InterfaceReading {
             time: Timestamp(1) + Nanos::from_secs(seconds),
+            agent: None,
             time_error: Nanos::ZERO,
             name: "wan0".to_owned(),
             description: None,

@@ -1,12 +1,11 @@
 //! Stores interface counters as Parquet, in the dataset `interface-counters` that `thalweg collect` writes of sFlow.
 
-use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use thalweg_linux::clock::realtime;
-use thalweg_poll::InterfaceReading;
+use thalweg_poll::{Counter, InterfaceReading};
 use thalweg_records::store::{Statistics, Store, StoreError, StoreOptions};
 use thalweg_wire::Timestamp;
 use thalweg_wire::flow_export::{Address, CounterBatch, CounterRecord};
@@ -76,15 +75,14 @@ impl CounterStore {
     }
 }
 
-/// Returns the row of a reading of the agent `target`, or of this host. Packets of all kinds are in the columns of unicast packets;
-/// like all packet columns of the dataset they wrap at 2^32.
-pub(super) fn row(reading: &InterfaceReading, target: Option<&str>, now: Timestamp) -> CounterRecord {
-    let address: Option<IpAddr> =
-        target.and_then(|target| target.parse().ok()).map(|address: SocketAddr| address.ip());
+/// Returns the row of a reading. Packets of all kinds are in the columns of unicast packets; like all packet columns of the
+/// dataset they wrap at 2^32.
+pub(super) fn row(reading: &InterfaceReading, now: Timestamp) -> CounterRecord {
+    let optional = |counter: Option<Counter>| counter.map_or(NOT_MAINTAINED, |counter| counter.value as u32);
     let up = u8::from(reading.is_up);
     CounterRecord {
         received_us: (now.0 / 1_000) as i64,
-        exporter: address.map_or(Address::NONE, Address::from),
+        exporter: reading.agent.map_or(Address::NONE, Address::from),
         interface: reading.index,
         speed_bps: reading.speed.map_or(0, |speed| speed.0),
         administratively_up: up,
@@ -93,15 +91,59 @@ pub(super) fn row(reading: &InterfaceReading, target: Option<&str>, now: Timesta
         in_unicast_packets: reading.input.packets.value as u32,
         in_multicast_packets: NOT_MAINTAINED,
         in_broadcast_packets: NOT_MAINTAINED,
-        in_discards: reading.input.discards.value as u32,
-        in_errors: reading.input.errors.value as u32,
+        in_discards: optional(reading.input.discards),
+        in_errors: optional(reading.input.errors),
         in_unknown_protocols: NOT_MAINTAINED,
         out_octets: reading.output.bytes.value,
         out_unicast_packets: reading.output.packets.value as u32,
         out_multicast_packets: NOT_MAINTAINED,
         out_broadcast_packets: NOT_MAINTAINED,
-        out_discards: reading.output.discards.value as u32,
-        out_errors: reading.output.errors.value as u32,
+        out_discards: optional(reading.output.discards),
+        out_errors: optional(reading.output.errors),
         ..CounterRecord::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use thalweg_poll::{PortCounters, Scope};
+    use thalweg_wire::Nanos;
+
+    use super::*;
+
+    #[test]
+    fn a_row_has_the_agent_and_says_what_is_not_counted() {
+        let port = PortCounters {
+            packets: Counter::bits64((1 << 32) + 7),
+            bytes: Counter::bits64(9_000),
+            errors: None,
+            discards: Some(Counter::bits64(3)),
+        };
+        let reading = InterfaceReading {
+            time: Timestamp(1),
+            agent: Some("192.0.2.1".parse().unwrap()),
+            time_error: Nanos::ZERO,
+            name: "wan0".to_owned(),
+            description: None,
+            is_up: true,
+            index: 3,
+            speed: None,
+            uptime_ticks: None,
+            discontinuity_ticks: None,
+            input: port,
+            output: port,
+            primary: None,
+            scavenger: None,
+            scope: Scope::AllQueues,
+        };
+        let row = row(&reading, Timestamp(5_000_000));
+        let agent: std::net::IpAddr = "192.0.2.1".parse().unwrap();
+        assert_eq!((row.exporter, row.interface, row.received_us), (Address::from(agent), 3, 5_000));
+        assert_eq!((row.out_unicast_packets, row.out_octets), (7, 9_000), "packets wrap at 2^32");
+        assert_eq!((row.out_discards, row.out_errors), (3, u32::MAX));
+        assert_eq!(
+            super::row(&InterfaceReading { agent: None, ..reading }, Timestamp(0)).exporter,
+            Address::NONE
+        );
     }
 }

@@ -1,18 +1,19 @@
 use proptest::prelude::*;
-use thalweg_wire::{BitRate, Nanos};
+use thalweg_wire::BitRate;
 
 use super::*;
 
 const GIGABIT: BitRate = BitRate(1_000_000_000);
 
 fn port(packets: Counter, bytes: u64, discards: u32) -> PortCounters {
-    let discards = Counter::bits32(discards);
-    PortCounters { packets, bytes: Counter::bits64(bytes), errors: Counter::bits32(0), discards }
+    let (errors, discards) = (Some(Counter::bits32(0)), Some(Counter::bits32(discards)));
+    PortCounters { packets, bytes: Counter::bits64(bytes), errors, discards }
 }
 
 fn reading(seconds: u64, packets: u64, discards: u32) -> InterfaceReading {
     InterfaceReading {
         time: Timestamp(1_000_000_000_000) + Nanos::from_secs(seconds),
+        agent: None,
         time_error: Nanos::ZERO,
         name: "wan0".to_owned(),
         description: None,
@@ -34,6 +35,7 @@ fn queue(sent: u64, dropped: u32) -> Option<QueueCounters> {
         sent_packets: Counter::bits64(sent),
         sent_bytes: None,
         dropped_packets: Counter::bits32(dropped),
+        age: None,
     })
 }
 
@@ -142,7 +144,7 @@ fn a_sum_of_queues_is_no_loss_of_the_primary_queue() {
     let interval = between(&sum(10, 0, 0), &sum(20, 1_000, 100));
     assert_eq!(interval.loss, Err(Unusable::SumOfQueues));
     // The port is still known.
-    assert_eq!(interval.port.unwrap().1.discards, 100);
+    assert_eq!(interval.port.unwrap().1.discards, Some(100));
 }
 
 proptest! {
@@ -211,4 +213,49 @@ proptest! {
             prop_assert!(loss.drops <= loss.packets);
         }
     }
+}
+
+/// A reading of a primary queue whose counters are sent in 64 bits.
+fn of_queue(seconds: u64, sent: u64, dropped: u64, age: Option<u64>) -> InterfaceReading {
+    let primary = QueueCounters {
+        sent_packets: Counter::up_to_64(sent),
+        sent_bytes: None,
+        dropped_packets: Counter::up_to_64(dropped),
+        age: age.map(Nanos::from_secs),
+    };
+    InterfaceReading { primary: Some(primary), scope: Scope::PrimaryQueue, ..reading(seconds, 0, 0) }
+}
+
+#[test]
+fn a_counter_of_32_bits_that_is_sent_in_64_wraps() {
+    const WRAP: u64 = 1 << 32;
+    let between = |from, to| between(&of_queue(10, from, 0, None), &of_queue(20, to, 0, None)).loss;
+    assert_eq!(between(WRAP - 10, 90).map(|loss| loss.packets), Ok(100));
+    assert_eq!(between(WRAP - 10, WRAP + 90).map(|loss| loss.packets), Ok(100), "it has 64 bits");
+    assert_eq!(between(WRAP + 10, 90), Err(Unusable::WentBack), "it had more than 32 bits");
+    assert_eq!(between(1_000_000, 90), Err(Unusable::WentBack), "more than the link carries");
+}
+
+#[test]
+fn a_queue_that_is_younger_than_expected_was_created_again() {
+    let between = |from, to| between(&of_queue(10, 5, 0, from), &of_queue(40, 9, 0, to)).loss;
+    let packets = |from, to| between(from, to).map(|loss| loss.packets);
+    assert_eq!(packets(Some(100), Some(130)), Ok(4));
+    assert_eq!(packets(Some(100), Some(129)), Ok(4), "a switch may report whole seconds");
+    assert_eq!(packets(Some(100), Some(7)), Err(Unusable::Reset));
+    assert_eq!(packets(Some(1), Some(20)), Err(Unusable::Reset), "older than before, but too young");
+    assert_eq!((packets(None, Some(7)), packets(Some(100), None)), (Ok(4), Ok(4)), "unknown");
+}
+
+#[test]
+fn drops_that_are_not_counted_give_no_loss() {
+    let uncounted = |seconds| {
+        let mut it = reading(seconds, seconds * 100, 0);
+        it.output.discards = None;
+        it
+    };
+    let interval = between(&uncounted(10), &uncounted(20));
+    assert_eq!(interval.loss, Err(Unusable::NotCounted));
+    assert_eq!(interval.port.map(|(_, output)| (output.packets, output.discards)), Ok((1_000, None)));
+    assert_eq!(between(&uncounted(10), &reading(20, 9_000, 0)).loss, Err(Unusable::ScopeChanged));
 }

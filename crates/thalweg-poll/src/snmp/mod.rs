@@ -20,6 +20,7 @@ mod objects;
 mod queues;
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use async_snmp::v3::ReportStatus;
@@ -372,6 +373,7 @@ impl Answer<'_> {
         let ticks = |oid: &Oid| self.values.get(oid).and_then(Value::as_u32);
         Ok(InterfaceReading {
             time,
+            agent: self.options.target.parse().ok().map(|target: SocketAddr| target.ip()),
             time_error,
             name: self
                 .values
@@ -411,8 +413,8 @@ impl Answer<'_> {
             None => sum(&columns.narrow_packets)?,
         };
         let bytes = optional(columns.bytes[0]).map_or_else(|| needed(columns.bytes[1]), Ok)?;
-        let errors = optional(columns.errors).unwrap_or(Counter::bits32(0));
-        Ok(PortCounters { packets, bytes, errors, discards: needed(columns.discards)? })
+        let discards = Some(needed(columns.discards)?);
+        Ok(PortCounters { packets, bytes, errors: optional(columns.errors), discards })
     }
 
     fn queue(&self, objects: &QueueObjects) -> Result<QueueCounters, ReadError> {
@@ -424,6 +426,7 @@ impl Answer<'_> {
             sent_packets: value(&objects.sent_packets)?,
             sent_bytes: None,
             dropped_packets: value(&objects.dropped_packets)?,
+            age: None,
         })
     }
 

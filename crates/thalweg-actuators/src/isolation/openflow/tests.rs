@@ -13,8 +13,8 @@ use thalweg_wire::openflow::{
 
 use super::rule::{COOKIES, Forward};
 use super::*;
-use crate::openflow::tests::scripted_switch::{flow, port};
 use crate::openflow::tests::table_switch::{Table, TableSwitch};
+use thalweg_openflow::scripted_switch::{flow, port};
 
 const DATAPATH: DatapathId = DatapathId(0xd1);
 

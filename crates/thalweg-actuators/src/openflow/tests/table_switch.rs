@@ -11,7 +11,7 @@ use thalweg_wire::openflow::{
     Body, DatapathId, ErrorMessage, ErrorType, FlowMod, FlowModCommand, Message, Port, Role, RoleRequest, Xid,
 };
 
-use super::scripted_switch::{ScriptedSwitch, features};
+use thalweg_openflow::scripted_switch::{ScriptedSwitch, features};
 
 /// The flow table, which outlives connections.
 #[derive(Clone, Default)]

@@ -62,8 +62,8 @@ fn port(counters: &PortCounters) -> PortTraffic {
     PortTraffic {
         packets: counters.packets.value,
         bytes: counters.bytes.value,
-        errors: counters.errors.value,
-        discards: counters.discards.value,
+        errors: counters.errors.map(|errors| errors.value),
+        discards: counters.discards.map(|discards| discards.value),
     }
 }
 
@@ -82,7 +82,7 @@ fn interval(interval: &Interval) -> InterfaceInterval {
         drops: interval.loss.ok().map(|loss| loss.drops),
         input_bps: port.map(|(input, _)| rate(input.bytes)),
         output_bps: port.map(|(_, output)| rate(output.bytes)),
-        port_drops: port.map(|(_, output)| output.discards),
+        port_drops: port.and_then(|(_, output)| output.discards),
         scavenger_drops: interval.scavenger.map(|loss| loss.drops),
     }
 }

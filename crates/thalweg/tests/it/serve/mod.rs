@@ -13,6 +13,7 @@ mod openflow;
 #[allow(dead_code, reason = "not every user of this file needs all of it")]
 mod ovs;
 mod polls;
+mod polls_openflow;
 mod slow;
 mod threshold;
 mod threshold_poll;

@@ -7,14 +7,14 @@ use thalweg_wire::{Nanos, Timestamp};
 
 /// Messages with consecutive xids, of which the last one is answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Entry<W> {
-    pub(super) last: Xid,
+pub(crate) struct Entry<W> {
+    pub(crate) last: Xid,
     /// Number of messages before the last.
-    pub(super) before: u32,
-    pub(super) sent: Timestamp,
-    pub(super) deadline: Timestamp,
+    pub(crate) before: u32,
+    pub(crate) sent: Timestamp,
+    pub(crate) deadline: Timestamp,
     /// The waiter; `None` once notified of an error.
-    pub(super) waiter: Option<W>,
+    pub(crate) waiter: Option<W>,
 }
 
 impl<W> Entry<W> {
@@ -25,7 +25,7 @@ impl<W> Entry<W> {
     }
 
     /// Returns the time from sending to `now`.
-    pub(super) fn took(&self, now: Timestamp) -> Nanos {
+    pub(crate) fn took(&self, now: Timestamp) -> Nanos {
         now - self.sent
     }
 }
@@ -33,21 +33,21 @@ impl<W> Entry<W> {
 /// Entries in the order sent, which is the order of answers (section 6.2), so that searches are short. At most
 /// `capacity`.
 #[derive(Debug)]
-pub(super) struct Unanswered<W> {
+pub(crate) struct Unanswered<W> {
     entries: VecDeque<Entry<W>>,
     capacity: usize,
 }
 
 /// The capacity is reached.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Full;
+pub(crate) struct Full;
 
 impl<W> Unanswered<W> {
-    pub(super) fn new(capacity: usize) -> Unanswered<W> {
+    pub(crate) fn new(capacity: usize) -> Unanswered<W> {
         Unanswered { entries: VecDeque::new(), capacity }
     }
 
-    pub(super) fn add(&mut self, entry: Entry<W>) -> Result<(), Full> {
+    pub(crate) fn add(&mut self, entry: Entry<W>) -> Result<(), Full> {
         if self.entries.len() >= self.capacity {
             return Err(Full);
         }
@@ -56,29 +56,29 @@ impl<W> Unanswered<W> {
     }
 
     /// Returns the entry that this xid answers, if pending.
-    pub(super) fn answered(&mut self, xid: Xid) -> Option<&mut Entry<W>> {
+    pub(crate) fn answered(&mut self, xid: Xid) -> Option<&mut Entry<W>> {
         self.entries.iter_mut().find(|entry| entry.last == xid)
     }
 
     /// Removes and returns that entry.
-    pub(super) fn take(&mut self, xid: Xid) -> Option<Entry<W>> {
+    pub(crate) fn take(&mut self, xid: Xid) -> Option<Entry<W>> {
         let at = self.entries.iter().position(|entry| entry.last == xid)?;
         self.entries.remove(at)
     }
 
     /// Returns the entry with a message of this xid, and the index of the message. The entry stays: its answer is
     /// still to come.
-    pub(super) fn with_message(&mut self, xid: Xid) -> Option<(&mut Entry<W>, u32)> {
+    pub(crate) fn with_message(&mut self, xid: Xid) -> Option<(&mut Entry<W>, u32)> {
         self.entries.iter_mut().find_map(|entry| entry.position(xid).map(|position| (entry, position)))
     }
 
     /// Removes and returns the entries past their deadline.
-    pub(super) fn take_expired(&mut self, now: Timestamp) -> Vec<Entry<W>> {
+    pub(crate) fn take_expired(&mut self, now: Timestamp) -> Vec<Entry<W>> {
         self.take_if(|entry| entry.deadline <= now)
     }
 
     /// Removes and returns all entries.
-    pub(super) fn take_all(&mut self) -> Vec<Entry<W>> {
+    pub(crate) fn take_all(&mut self) -> Vec<Entry<W>> {
         self.take_if(|_| true)
     }
 

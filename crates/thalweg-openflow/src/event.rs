@@ -8,9 +8,9 @@ use thalweg_wire::openflow::{
     SwitchFeatures, Xid,
 };
 
-use super::handshake::HandshakeError;
-use super::outcome::DownReason;
-use super::switch::Switch;
+use crate::handshake::HandshakeError;
+use crate::outcome::DownReason;
+use crate::switch::Switch;
 
 /// An event. Events of one switch come in order: up, its messages, down.
 #[derive(Clone, Debug)]
@@ -88,7 +88,7 @@ pub struct Up {
     pub features: SwitchFeatures,
     /// Its ports.
     pub ports: Vec<Port>,
-    /// The flow entries selected by [`Config::read_back`](super::Config::read_back).
+    /// The flow entries selected by [`Config::read_back`](crate::Config::read_back).
     pub flows: Vec<FlowStats>,
     /// Its groups; empty if it does not support groups.
     pub groups: Vec<GroupDescription>,

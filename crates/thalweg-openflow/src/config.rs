@@ -8,9 +8,13 @@ pub struct Config {
     /// Maximum bytes of an unmatched packet that a switch sends to the controller (`miss_send_len`). Default 128: the
     /// headers.
     pub miss_send_length: u16,
+    /// Whether the controller only reads: it leaves the configuration of the switch alone, reads back no flows and groups, and
+    /// asks the switch to send no packets and removed flows. Without a role request its role is that of an equal, so the
+    /// master keeps its role. Default false.
+    pub reads_only: bool,
     /// Flows to read back when a switch connects. Default: all cookies.
     pub read_back: ReadBack,
-    /// Maximum time for a TCP connection to be established, and from there to [`Up`](super::Event::Up). Default 5 s.
+    /// Maximum time for a TCP connection to be established, and from there to [`Up`](crate::Event::Up). Default 5 s.
     pub handshake_timeout: Nanos,
     /// Interval at which the entries of a connected switch are compared with those that were sent. Default 500 ms.
     pub audit_interval: Nanos,
@@ -42,6 +46,7 @@ impl Default for Config {
     fn default() -> Config {
         Config {
             miss_send_length: 128,
+            reads_only: false,
             read_back: ReadBack::default(),
             handshake_timeout: Nanos::from_secs(5),
             audit_interval: Nanos::from_millis(500),

@@ -6,14 +6,14 @@ use thalweg_wire::Timestamp;
 
 /// A monotonic clock with an arbitrary origin.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Clock(Instant);
+pub(crate) struct Clock(Instant);
 
 impl Clock {
-    pub(super) fn start() -> Clock {
+    pub(crate) fn start() -> Clock {
         Clock(Instant::now())
     }
 
-    pub(super) fn now(self) -> Timestamp {
+    pub(crate) fn now(self) -> Timestamp {
         Timestamp(u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
 }

@@ -7,22 +7,22 @@ use thalweg_wire::openflow::{
     DatapathId, DecodeError, ErrorMessage, FlowRemoved, PacketIn, PortStatus, RoleRequest, Xid,
 };
 
-use super::clock::Clock;
-use super::config::Config;
-use super::counters::AtomicCounters;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::counters::AtomicCounters;
 
 /// What all connections have in common.
-pub(super) struct Context {
-    pub(super) config: Config,
-    pub(super) clock: Clock,
-    pub(super) counters: AtomicCounters,
+pub(crate) struct Context {
+    pub(crate) config: Config,
+    pub(crate) clock: Clock,
+    pub(crate) counters: AtomicCounters,
     /// Disconnected to stop all threads.
-    pub(super) stop: Receiver<Infallible>,
-    pub(super) listener: Box<dyn Listener>,
+    pub(crate) stop: Receiver<Infallible>,
+    pub(crate) listener: Box<dyn Listener>,
 }
 
 /// A message that answers no pending request.
-pub(super) enum SwitchMessage {
+pub(crate) enum SwitchMessage {
     PortStatus(PortStatus),
     FlowRemoved(FlowRemoved),
     Role(RoleRequest),
@@ -31,7 +31,7 @@ pub(super) enum SwitchMessage {
 }
 
 /// Receives messages of switches.
-pub(super) trait Listener: Send + Sync {
+pub(crate) trait Listener: Send + Sync {
     /// Receives a message; blocks until the queue has room.
     fn receive(&self, datapath: DatapathId, said: SwitchMessage);
 
@@ -41,7 +41,7 @@ pub(super) trait Listener: Send + Sync {
 
 impl Context {
     /// Returns whether all threads should stop.
-    pub(super) fn is_stopping(&self) -> bool {
+    pub(crate) fn is_stopping(&self) -> bool {
         self.stop.try_recv() == Err(TryRecvError::Disconnected)
     }
 }

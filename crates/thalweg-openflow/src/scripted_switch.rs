@@ -1,7 +1,8 @@
-//! A switch that follows the script of a test.
+//! A switch that follows the script of a test: for the tests of this crate, and of others with the feature `scripted-switch`.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::time::Duration;
 
 use thalweg_wire::MacAddress;
 use thalweg_wire::openflow::multipart::{
@@ -13,25 +14,28 @@ use thalweg_wire::openflow::{
     SwitchFeatures, TableId, Text, Xid, first_message,
 };
 
-use super::TEST_TIMEOUT;
+/// Maximum time of any step on a busy machine.
+const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A connection, encrypted or not.
-pub(crate) trait Stream: Read + Write + Send {}
+pub trait Stream: Read + Write + Send {}
 
 impl<T: Read + Write + Send> Stream for T {}
 
 /// A switch's end of a connection.
-pub(crate) struct ScriptedSwitch {
+pub struct ScriptedSwitch {
     stream: Box<dyn Stream>,
     inbox: Vec<u8>,
 }
 
 impl ScriptedSwitch {
-    pub(crate) fn connect(address: SocketAddr) -> ScriptedSwitch {
+    /// Connects to a controller.
+    pub fn connect(address: SocketAddr) -> ScriptedSwitch {
         ScriptedSwitch::over(TcpStream::connect(address).unwrap())
     }
 
-    pub(crate) fn accept(listener: &TcpListener) -> ScriptedSwitch {
+    /// Accepts the connection of a controller.
+    pub fn accept(listener: &TcpListener) -> ScriptedSwitch {
         ScriptedSwitch::over(listener.accept().unwrap().0)
     }
 
@@ -40,27 +44,31 @@ impl ScriptedSwitch {
         ScriptedSwitch::new(Box::new(stream))
     }
 
-    pub(crate) fn new(stream: Box<dyn Stream>) -> ScriptedSwitch {
+    /// Follows the script over any stream.
+    pub fn new(stream: Box<dyn Stream>) -> ScriptedSwitch {
         ScriptedSwitch { stream, inbox: Vec::new() }
     }
 
-    pub(crate) fn write(&mut self, bytes: &[u8]) {
+    /// Sends bytes.
+    pub fn write(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).unwrap();
         self.stream.flush().unwrap();
     }
 
-    pub(crate) fn send(&mut self, xid: Xid, body: Body) {
+    /// Sends a message.
+    pub fn send(&mut self, xid: Xid, body: Body) {
         let mut bytes = Vec::new();
         Message { xid, body }.encode(&mut bytes).unwrap();
         self.write(&bytes);
     }
 
-    pub(crate) fn receive(&mut self) -> Message {
+    /// Returns the next message.
+    pub fn receive(&mut self) -> Message {
         self.try_receive().expect("an open connection")
     }
 
     /// The next message; `None` if the connection ended.
-    pub(crate) fn try_receive(&mut self) -> Option<Message> {
+    pub fn try_receive(&mut self) -> Option<Message> {
         loop {
             if let Some(bytes) = first_message(&self.inbox).unwrap() {
                 let (message, length) = (Message::decode(bytes).unwrap(), bytes.len());
@@ -74,7 +82,7 @@ impl ScriptedSwitch {
     }
 
     /// Receives a batch and returns the xid of its barrier.
-    pub(crate) fn receive_until_barrier(&mut self) -> Xid {
+    pub fn receive_until_barrier(&mut self) -> Xid {
         loop {
             let message = self.receive();
             if message.body == Body::BarrierRequest {
@@ -83,23 +91,25 @@ impl ScriptedSwitch {
         }
     }
 
-    pub(crate) fn hello(&mut self) {
+    /// Exchanges hello.
+    pub fn hello(&mut self) {
         self.send(Xid(0), Body::Hello(Hello::supported()));
         assert_eq!(self.receive().body, Body::Hello(Hello::supported()));
     }
 
     /// Completes the handshake and returns the requests.
-    pub(crate) fn complete_handshake(&mut self, datapath: DatapathId) -> Vec<Body> {
+    pub fn complete_handshake(&mut self, datapath: DatapathId) -> Vec<Body> {
         self.hello();
         self.answer_requests(datapath)
     }
 
-    pub(crate) fn answer_requests(&mut self, datapath: DatapathId) -> Vec<Body> {
+    /// Answers all requests of the handshake after hello, and returns them.
+    pub fn answer_requests(&mut self, datapath: DatapathId) -> Vec<Body> {
         self.answer(datapath, None)
     }
 
     /// Answers all requests except the named one.
-    pub(crate) fn refuse_request(&mut self, name: &str, datapath: DatapathId) {
+    pub fn refuse_request(&mut self, name: &str, datapath: DatapathId) {
         self.answer(datapath, Some(name));
     }
 
@@ -126,7 +136,7 @@ impl ScriptedSwitch {
                     other => panic!("{other:?}"),
                 },
                 Body::FeaturesRequest => self.send(xid, Body::FeaturesReply(features(datapath))),
-                Body::SetConfig(_) => {}
+                Body::SetConfig(_) | Body::SetAsync(_) => {}
                 Body::BarrierRequest => {
                     self.send(xid, Body::BarrierReply);
                     return requests;
@@ -137,12 +147,14 @@ impl ScriptedSwitch {
     }
 }
 
-pub(crate) fn features(datapath_id: DatapathId) -> SwitchFeatures {
+/// Returns the features of a switch.
+pub fn features(datapath_id: DatapathId) -> SwitchFeatures {
     let capabilities = Capabilities::FLOW_STATS;
     SwitchFeatures { datapath_id, n_buffers: 0, n_tables: 1, auxiliary_id: 0, capabilities }
 }
 
-pub(crate) fn port(number: u32) -> Port {
+/// Returns a port that is up, with the name `eth`.
+pub fn port(number: u32) -> Port {
     Port {
         port_no: PortNumber(number),
         hw_addr: MacAddress([2, 0, 0, 0, 0, number as u8]),
@@ -158,7 +170,8 @@ pub(crate) fn port(number: u32) -> Port {
     }
 }
 
-pub(crate) fn flow() -> FlowStats {
+/// Returns a flow entry.
+pub fn flow() -> FlowStats {
     FlowStats {
         table_id: TableId(0),
         duration_sec: 1,

@@ -11,20 +11,20 @@ use thalweg_wire::openflow::{
 };
 use thalweg_wire::{Nanos, Timestamp};
 
-use super::context::{Context, SwitchMessage};
-use super::handshake::{FIRST_XID, Handshake, HandshakeError, Progress, SwitchState, incompatible};
-use super::keep_alive::{KeepAlive, PeerState};
-use super::outcome::{DownReason, Failure, Outcome, SendError};
-use super::pending::{Entry, Unanswered};
-use super::socket::{SwitchSocket, lock};
+use crate::context::{Context, SwitchMessage};
+use crate::handshake::{FIRST_XID, Handshake, HandshakeError, Progress, SwitchState, incompatible};
+use crate::keep_alive::{KeepAlive, PeerState};
+use crate::outcome::{DownReason, Failure, Outcome, SendError};
+use crate::pending::{Entry, Unanswered};
+use crate::socket::{SwitchSocket, lock};
 
 /// Capacity that the send buffer keeps between writes.
 const MAX_IDLE_CAPACITY: usize = 1 << 20;
 
 /// A connection, shared by its thread and its senders.
-pub(super) struct Connection {
-    pub(super) peer: SocketAddr,
-    pub(super) context: Arc<Context>,
+pub(crate) struct Connection {
+    pub(crate) peer: SocketAddr,
+    pub(crate) context: Arc<Context>,
     socket: SwitchSocket,
     /// Locked during writes.
     outgoing: Mutex<Outgoing>,
@@ -35,7 +35,7 @@ pub(super) struct Connection {
 }
 
 /// The receiver of an answer.
-pub(super) enum Waiter {
+pub(crate) enum Waiter {
     /// Waits for the outcome of a batch.
     Batch(Sender<Outcome>),
     /// Waits for the answer to a request, with the parts received so far.
@@ -57,7 +57,7 @@ impl Outgoing {
 
 /// The receive buffer.
 #[derive(Default)]
-pub(super) struct Inbox {
+pub(crate) struct Inbox {
     bytes: Vec<u8>,
     taken: usize,
 }
@@ -78,7 +78,7 @@ impl Inbox {
 }
 
 impl Connection {
-    pub(super) fn new(
+    pub(crate) fn new(
         context: Arc<Context>,
         stream: TcpStream,
         peer: SocketAddr,
@@ -97,7 +97,7 @@ impl Connection {
     }
 
     /// Performs the handshake.
-    pub(super) fn handshake(
+    pub(crate) fn handshake(
         &self,
         inbox: &mut Inbox,
     ) -> Result<(SwitchFeatures, SwitchState), HandshakeError> {
@@ -148,7 +148,7 @@ impl Connection {
     }
 
     /// Handles the switch's messages until the connection ends. Returns the reason.
-    pub(super) fn serve(&self, datapath: DatapathId, inbox: &mut Inbox) -> DownReason {
+    pub(crate) fn serve(&self, datapath: DatapathId, inbox: &mut Inbox) -> DownReason {
         let reason = self.serve_until(datapath, inbox);
         // A reason recorded by this side is more precise.
         lock(&self.closed).take().unwrap_or(reason)
@@ -196,7 +196,7 @@ impl Connection {
     }
 
     /// Handles a message.
-    pub(super) fn handle(&self, datapath: DatapathId, message: Message) {
+    pub(crate) fn handle(&self, datapath: DatapathId, message: Message) {
         let Message { xid, body } = message;
         match body {
             // If it cannot be sent, reading says why.
@@ -321,7 +321,7 @@ impl Connection {
 
     /// Sends messages with consecutive xids in one write. Returns the xid of the last one, whose answer is reported
     /// to the waiter.
-    pub(super) fn send(&self, bodies: &[Body], waiting: Option<(Waiter, Nanos)>) -> Result<Xid, SendError> {
+    pub(crate) fn send(&self, bodies: &[Body], waiting: Option<(Waiter, Nanos)>) -> Result<Xid, SendError> {
         self.send_all(bodies.iter(), waiting)
     }
 
@@ -360,7 +360,7 @@ impl Connection {
     }
 
     /// Sends messages and a barrier, which is the last one.
-    pub(super) fn send_with_barrier(
+    pub(crate) fn send_with_barrier(
         &self,
         bodies: &[Body],
         waiting: (Waiter, Nanos),
@@ -393,13 +393,13 @@ impl Connection {
     }
 
     /// Closes the connection from this side. Its thread reports the end.
-    pub(super) fn close(&self, reason: DownReason) {
+    pub(crate) fn close(&self, reason: DownReason) {
         lock(&self.closed).get_or_insert(reason);
         self.socket.shut_down();
     }
 
     /// Fails all waiters, and refuses new ones.
-    pub(super) fn end(&self) {
+    pub(crate) fn end(&self) {
         self.socket.shut_down();
         let unanswered = lock(&self.unanswered).take();
         let entries = unanswered.map(|mut unanswered| unanswered.take_all());

@@ -2,29 +2,29 @@
 
 use thalweg_wire::Nanos;
 
-use super::config::BackOff;
+use crate::config::BackOff;
 
 /// Exponential back-off.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct RetryDelays {
+pub(crate) struct RetryDelays {
     back_off: BackOff,
     next: Nanos,
 }
 
 impl RetryDelays {
-    pub(super) fn new(back_off: BackOff) -> RetryDelays {
+    pub(crate) fn new(back_off: BackOff) -> RetryDelays {
         RetryDelays { back_off, next: back_off.first }
     }
 
     /// Returns the delay after a failed attempt.
-    pub(super) fn after_failure(&mut self) -> Nanos {
+    pub(crate) fn after_failure(&mut self) -> Nanos {
         let wait = self.next.min(self.back_off.longest);
         self.next = wait.saturating_add(wait);
         wait
     }
 
     /// Returns the delay after an established connection ended: the first one again.
-    pub(super) fn after_success(&mut self) -> Nanos {
+    pub(crate) fn after_success(&mut self) -> Nanos {
         *self = RetryDelays::new(self.back_off);
         self.after_failure()
     }

@@ -15,19 +15,19 @@ const TICK: Duration = Duration::from_millis(50);
 const CHUNK: usize = 16 << 10;
 
 /// Locks a mutex, ignoring poisoning: the protected state is consistent after every statement.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Both directions of a connection.
-pub(super) struct SwitchSocket {
+pub(crate) struct SwitchSocket {
     stream: TcpStream,
     /// Never held while a read blocks.
     tls: Option<Mutex<TlsConnection>>,
 }
 
 impl SwitchSocket {
-    pub(super) fn new(
+    pub(crate) fn new(
         stream: TcpStream,
         tls: Option<TlsConnection>,
         write_timeout: Nanos,
@@ -46,7 +46,7 @@ impl SwitchSocket {
 
     /// Appends received bytes to `inbox`. Returns their number, `None` if nothing arrived within a tick, or zero at
     /// the end of the stream.
-    pub(super) fn read(&self, inbox: &mut Vec<u8>) -> io::Result<Option<usize>> {
+    pub(crate) fn read(&self, inbox: &mut Vec<u8>) -> io::Result<Option<usize>> {
         let mut chunk = [0; CHUNK];
         let length = match (&self.stream).read(&mut chunk) {
             Ok(length) => length,
@@ -87,7 +87,7 @@ impl SwitchSocket {
     }
 
     /// Writes all bytes, at once if the kernel has room.
-    pub(super) fn write(&self, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn write(&self, bytes: &[u8]) -> io::Result<()> {
         let Some(tls) = &self.tls else { return (&self.stream).write_all(bytes) };
         let tls = &mut lock(tls);
         let mut left = bytes;
@@ -111,7 +111,7 @@ impl SwitchSocket {
     }
 
     /// Closes both directions; a blocked read returns at once.
-    pub(super) fn shut_down(&self) {
+    pub(crate) fn shut_down(&self) {
         if let Some(tls) = &self.tls {
             let tls = &mut lock(tls);
             tls.send_close_notify();

@@ -4,7 +4,7 @@ use thalweg_wire::{Nanos, Timestamp};
 
 /// Tracks the last message of a switch and the pending echo request.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct KeepAlive {
+pub(crate) struct KeepAlive {
     interval: Nanos,
     timeout: Nanos,
     last_received: Timestamp,
@@ -13,7 +13,7 @@ pub(super) struct KeepAlive {
 
 /// The liveness of a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PeerState {
+pub(crate) enum PeerState {
     /// Messages arrive; nothing to do.
     Alive,
     /// Silent: send an echo request.
@@ -24,17 +24,17 @@ pub(super) enum PeerState {
 
 impl KeepAlive {
     /// Sends an echo request after `interval` of silence, and gives up `timeout` later.
-    pub(super) fn new(interval: Nanos, timeout: Nanos, now: Timestamp) -> KeepAlive {
+    pub(crate) fn new(interval: Nanos, timeout: Nanos, now: Timestamp) -> KeepAlive {
         KeepAlive { interval, timeout, last_received: now, probed: None }
     }
 
     /// Records that any message arrived.
-    pub(super) fn received(&mut self, now: Timestamp) {
+    pub(crate) fn received(&mut self, now: Timestamp) {
         (self.last_received, self.probed) = (now, None);
     }
 
     /// Returns the liveness; call it periodically. Returns [`PeerState::Probe`] once per silence.
-    pub(super) fn check(&mut self, now: Timestamp) -> PeerState {
+    pub(crate) fn check(&mut self, now: Timestamp) -> PeerState {
         match self.probed {
             Some(probed) if now - probed >= self.timeout => PeerState::Dead,
             None if now - self.last_received >= self.interval => {

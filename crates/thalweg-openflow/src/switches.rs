@@ -14,18 +14,18 @@ use rustls::pki_types::ServerName;
 use thalweg_wire::openflow::{DatapathId, PacketIn, SwitchFeatures};
 use thiserror::Error;
 
-use super::clock::Clock;
-use super::config::Config;
-use super::connection::{Connection, Inbox};
-use super::context::{Context, Listener, SwitchMessage};
-use super::counters::{AtomicCounters, Counters};
-use super::event::{Event, Up};
-use super::handshake::{HandshakeError, SwitchState};
-use super::outcome::DownReason;
-use super::retry::RetryDelays;
-use super::socket::lock;
-use super::switch::Switch;
-use super::tls::{Tls, TlsError, server_name};
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::connection::{Connection, Inbox};
+use crate::context::{Context, Listener, SwitchMessage};
+use crate::counters::{AtomicCounters, Counters};
+use crate::event::{Event, Up};
+use crate::handshake::{HandshakeError, SwitchState};
+use crate::outcome::DownReason;
+use crate::retry::RetryDelays;
+use crate::socket::lock;
+use crate::switch::Switch;
+use crate::tls::{Tls, TlsError, server_name};
 
 /// Interval at which a listening thread polls for connections. A switch takes longer to start.
 const ACCEPT_INTERVAL: Duration = Duration::from_millis(20);

@@ -37,8 +37,8 @@ pub enum TlsError {
 /// TLS settings for accepted and for outgoing connections.
 #[derive(Clone, Debug)]
 pub struct Tls {
-    pub(super) server: Arc<ServerConfig>,
-    pub(super) client: Arc<ClientConfig>,
+    pub(crate) server: Arc<ServerConfig>,
+    pub(crate) client: Arc<ClientConfig>,
 }
 
 impl Tls {
@@ -85,20 +85,20 @@ impl Tls {
     }
 
     /// Creates the TLS state of an accepted connection.
-    pub(super) fn accept(&self) -> Result<rustls::Connection, TlsError> {
+    pub(crate) fn accept(&self) -> Result<rustls::Connection, TlsError> {
         let connection = ServerConnection::new(Arc::clone(&self.server));
         Ok(connection.map_err(|error| TlsError::Refused(error.to_string()))?.into())
     }
 
     /// Creates the TLS state of a connection to a switch whose certificate is for `name`.
-    pub(super) fn connect(&self, name: ServerName<'static>) -> Result<rustls::Connection, TlsError> {
+    pub(crate) fn connect(&self, name: ServerName<'static>) -> Result<rustls::Connection, TlsError> {
         let connection = ClientConnection::new(Arc::clone(&self.client), name);
         Ok(connection.map_err(|error| TlsError::Refused(error.to_string()))?.into())
     }
 }
 
 /// Parses a name that a certificate can have.
-pub(super) fn server_name(name: &str) -> Result<ServerName<'static>, TlsError> {
+pub(crate) fn server_name(name: &str) -> Result<ServerName<'static>, TlsError> {
     ServerName::try_from(name.to_owned()).map_err(|_| TlsError::Name(name.to_owned()))
 }
 

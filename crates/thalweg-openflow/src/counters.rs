@@ -10,10 +10,10 @@ macro_rules! counters {
 
         /// Counters shared by all threads.
         #[derive(Debug, Default)]
-        pub(super) struct AtomicCounters { $(pub(super) $name: Counter,)+ }
+        pub(crate) struct AtomicCounters { $(pub(super) $name: Counter,)+ }
 
         impl AtomicCounters {
-            pub(super) fn read(&self) -> Counters {
+            pub(crate) fn read(&self) -> Counters {
                 Counters { $($name: self.$name.0.load(Ordering::Relaxed),)+ }
             }
         }
@@ -49,10 +49,10 @@ counters! {
 
 /// One counter.
 #[derive(Debug, Default)]
-pub(super) struct Counter(AtomicU64);
+pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
-    pub(super) fn add(&self, count: u64) {
+    pub(crate) fn add(&self, count: u64) {
         // No other memory depends on the value.
         self.0.fetch_add(count, Ordering::Relaxed);
     }

@@ -13,7 +13,7 @@ pub enum SendError {
     /// The connection has ended.
     #[error("the switch is not connected")]
     Down,
-    /// [`super::Config::max_unanswered`] batches and requests are unanswered.
+    /// [`crate::Config::max_unanswered`] batches and requests are unanswered.
     #[error("too many unanswered batches")]
     TooManyUnanswered,
     /// A message cannot be encoded. Nothing was sent.
@@ -73,7 +73,7 @@ pub enum Failure {
     /// No answer by the deadline. The batch may still be carried out.
     #[error("no answer by the deadline")]
     TimedOut,
-    /// The answer has more messages than [`super::Config::max_answer_parts`].
+    /// The answer has more messages than [`crate::Config::max_answer_parts`].
     #[error("the answer has too many messages")]
     TooLong,
     /// The connection ended. The batch may have been carried out.
@@ -86,7 +86,7 @@ const IS_SLAVE: u16 = 10;
 
 impl Failure {
     /// Returns whether the switch refused a write because this controller is not the master.
-    pub(crate) fn is_by_slave(&self) -> bool {
+    pub fn is_by_slave(&self) -> bool {
         matches!(self, Failure::Refused { error, .. } if (error.error_type, error.code) == (ErrorType::BAD_REQUEST, IS_SLAVE))
     }
 }

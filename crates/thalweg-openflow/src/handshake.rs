@@ -2,12 +2,12 @@
 
 use thalweg_wire::openflow::multipart::{FlowFilter, FlowStats, GroupDescription, Reply, Request};
 use thalweg_wire::openflow::{
-    Body, DecodeError, ErrorMessage, ErrorType, FragmentHandling, Hello, Message, Port, SwitchConfig,
-    SwitchFeatures, VERSION, Xid,
+    AsyncConfig, Body, DecodeError, ErrorMessage, ErrorType, FragmentHandling, Hello, Message, Port,
+    PortReason, RoleMasks, SwitchConfig, SwitchFeatures, VERSION, Xid,
 };
 use thiserror::Error;
 
-use super::config::Config;
+use crate::config::Config;
 
 /// Xids of the handshake's requests; unsolicited messages have zero.
 const FEATURES: Xid = Xid(1);
@@ -16,9 +16,10 @@ const PORTS: Xid = Xid(3);
 const FLOWS: Xid = Xid(4);
 const GROUPS: Xid = Xid(5);
 const BARRIER: Xid = Xid(6);
+const SET_ASYNC: Xid = Xid(7);
 
 /// The first xid after the handshake's own.
-pub(super) const FIRST_XID: Xid = Xid(7);
+pub(crate) const FIRST_XID: Xid = Xid(8);
 
 /// Maximum number of port and flow changes during the handshake.
 const MAX_EARLY: usize = 4_096;
@@ -82,7 +83,7 @@ pub enum HandshakeError {
 
 /// The state of the handshake.
 #[derive(Debug)]
-pub(super) struct Handshake {
+pub(crate) struct Handshake {
     hello_received: bool,
     /// Number of answer messages still allowed.
     parts_left: usize,
@@ -92,17 +93,17 @@ pub(super) struct Handshake {
 
 /// The state of a switch when its handshake is complete.
 #[derive(Debug, Default)]
-pub(super) struct SwitchState {
-    pub(super) ports: Vec<Port>,
-    pub(super) flows: Vec<FlowStats>,
-    pub(super) groups: Vec<GroupDescription>,
+pub(crate) struct SwitchState {
+    pub(crate) ports: Vec<Port>,
+    pub(crate) flows: Vec<FlowStats>,
+    pub(crate) groups: Vec<GroupDescription>,
     /// Unsolicited messages during the handshake.
-    pub(super) early: Vec<Message>,
+    pub(crate) early: Vec<Message>,
 }
 
 /// The result of a message.
 #[derive(Debug)]
-pub(super) enum Progress {
+pub(crate) enum Progress {
     /// Wait for the next message.
     Wait,
     /// Send these messages.
@@ -113,7 +114,7 @@ pub(super) enum Progress {
 
 impl Handshake {
     /// Starts a handshake. Returns the first message to send.
-    pub(super) fn begin(config: &Config) -> (Message, Handshake) {
+    pub(crate) fn begin(config: &Config) -> (Message, Handshake) {
         let hello = Message { xid: Xid(0), body: Body::Hello(Hello::supported()) };
         let parts_left = config.max_answer_parts;
         (
@@ -123,7 +124,7 @@ impl Handshake {
     }
 
     /// Handles the next message, whose header has this version.
-    pub(super) fn take(
+    pub(crate) fn take(
         &mut self,
         version: u8,
         message: Message,
@@ -160,8 +161,8 @@ impl Handshake {
                     _ => {}
                 }
             }
-            // Groups are optional.
-            Body::Error(_) if xid == GROUPS => {}
+            // Groups and the choice of asynchronous messages are optional.
+            Body::Error(_) if xid == GROUPS || xid == SET_ASYNC => {}
             Body::Error(error) => return Err(HandshakeError::Refused { what: what(xid), error }),
             Body::BarrierReply if xid == BARRIER => {
                 let features = self.features.ok_or(HandshakeError::NoFeatures)?;
@@ -184,6 +185,16 @@ fn requests(config: &Config) -> Vec<Message> {
     let ask = |request: Request| Body::MultipartRequest(request.into());
     let flags = FragmentHandling::NORMAL;
     let flows = FlowFilter::by_cookie(config.read_back.cookie, config.read_back.mask);
+    if config.reads_only {
+        return [
+            (FEATURES, Body::FeaturesRequest),
+            (SET_ASYNC, Body::SetAsync(only_port_status())),
+            (PORTS, ask(Request::PortDesc)),
+            (BARRIER, Body::BarrierRequest),
+        ]
+        .map(|(xid, body)| Message { xid, body })
+        .into();
+    }
     [
         (FEATURES, Body::FeaturesRequest),
         (SET_CONFIG, Body::SetConfig(SwitchConfig { flags, miss_send_len: config.miss_send_length })),
@@ -194,6 +205,17 @@ fn requests(config: &Config) -> Vec<Message> {
     ]
     .map(|(xid, body)| Message { xid, body })
     .into()
+}
+
+/// Selects port-status messages of all reasons in any role, and no others.
+fn only_port_status() -> AsyncConfig {
+    let reasons = [PortReason::ADD, PortReason::DELETE, PortReason::MODIFY];
+    let mask = reasons.into_iter().fold(0, |mask, reason| mask | 1 << reason.0);
+    AsyncConfig {
+        packet_in: RoleMasks::default(),
+        port_status: RoleMasks { master: mask, slave: mask },
+        flow_removed: RoleMasks::default(),
+    }
 }
 
 fn what(xid: Xid) -> &'static str {
@@ -215,7 +237,7 @@ fn highest(hello: &Hello, version: u8) -> u8 {
 }
 
 /// Returns the error for a switch with an incompatible version (OFPHFC_INCOMPATIBLE, section "Error Message").
-pub(super) fn incompatible() -> Message {
+pub(crate) fn incompatible() -> Message {
     let data = format!("only OpenFlow 1.{} is supported", VERSION - 1).into_bytes();
     let error = ErrorMessage { error_type: ErrorType::HELLO_FAILED, code: 0, data };
     Message { xid: Xid(0), body: Body::Error(error) }

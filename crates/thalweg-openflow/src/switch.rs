@@ -9,13 +9,13 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError};
 use thalweg_wire::openflow::multipart::{
     FlowFilter, FlowStats, GroupDescription, PortFilter, PortStats, QueueFilter, QueueStats, Reply, Request,
 };
-use thalweg_wire::openflow::{Body, DatapathId, PortNumber, RoleRequest, Xid};
+use thalweg_wire::openflow::{Body, DatapathId, Port, PortNumber, RoleRequest, Xid};
 use thalweg_wire::{Nanos, Timestamp};
 use thiserror::Error;
 
-use super::clock::Clock;
-use super::connection::{Connection, Waiter};
-use super::outcome::{Failure, Outcome, SendError};
+use crate::clock::Clock;
+use crate::connection::{Connection, Waiter};
+use crate::outcome::{Failure, Outcome, SendError};
 
 /// One connection to a switch. Cheap to clone; refuses everything after the connection has ended.
 #[derive(Clone)]
@@ -37,7 +37,7 @@ pub enum SwitchRequestError {
 }
 
 impl Switch {
-    pub(super) fn new(datapath: DatapathId, connection: Arc<Connection>) -> Switch {
+    pub(crate) fn new(datapath: DatapathId, connection: Arc<Connection>) -> Switch {
         Switch { datapath, connection }
     }
 
@@ -85,7 +85,7 @@ impl Switch {
     }
 
     /// Sends messages in one write without waiting for an outcome, for example packets. Refusals arrive as
-    /// [`Event::Error`](super::Event::Error).
+    /// [`Event::Error`](crate::Event::Error).
     ///
     /// # Errors
     /// If nothing was sent.
@@ -94,7 +94,7 @@ impl Switch {
     }
 
     /// Requests a role, or only the present one. Returns the xid of the request: a refusal arrives as
-    /// [`Event::Error`](super::Event::Error) with it, an answer as [`Event::Role`](super::Event::Role).
+    /// [`Event::Error`](crate::Event::Error) with it, an answer as [`Event::Role`](crate::Event::Role).
     ///
     /// # Errors
     /// If nothing was sent.
@@ -163,6 +163,30 @@ impl Switch {
             .into_iter()
             .flat_map(|part| if let Reply::GroupDesc(groups) = part { groups } else { vec![] })
             .collect())
+    }
+
+    /// Requests the present ports.
+    ///
+    /// # Errors
+    /// As for [`Switch::request`].
+    pub fn ports(&self, within: Nanos) -> Result<Vec<Port>, SwitchRequestError> {
+        let parts = self.request(Request::PortDesc, within)?;
+        Ok(parts
+            .into_iter()
+            .flat_map(|part| if let Reply::PortDesc(ports) = part { ports } else { vec![] })
+            .collect())
+    }
+
+    /// Requests the counters of queues.
+    ///
+    /// # Errors
+    /// As for [`Switch::request`].
+    pub fn queue_stats(
+        &self,
+        filter: QueueFilter,
+        within: Nanos,
+    ) -> Result<Vec<QueueStats>, SwitchRequestError> {
+        Ok(queues_of(self.request(Request::Queue(filter), within)?))
     }
 
     /// Requests the counters of a port, or of all with [`PortNumber::ANY`].
