@@ -92,7 +92,7 @@ fn polls_equal_what_ovs_ofctl_shows() {
     wait("the master is connected", || switches.switch(SWITCH).is_some());
     assert_eq!(role(&switches, &events, Role::MASTER, 1), Role::MASTER);
     network.ofctl("add-flow", Some("priority=9,udp,tp_src=5002,actions=mod_nw_tos:4,normal"));
-    // A short queue: otherwise the buffer of the switch's socket fills first, and its losses are counted nowhere.
+    // A short queue: otherwise the send buffer of the switch fills first, and its losses are counted nowhere.
     network.in_switch("tc class change dev wan0 parent 1:fffe classid 1:1 htb rate 1mbit ceil 1mbit");
     network.in_switch("tc qdisc add dev wan0 parent 1:1 handle 11: pfifo limit 10");
     let (flow, other) = (network.flow(0, false, 5_001), network.flow(1, false, 5_002));
