@@ -223,6 +223,11 @@ impl Schedule<(), TwoQueues> for ByShare {
         store: &mut TwoQueues,
         _context: &mut Context<'_>,
     ) -> Option<Packet> {
+        if store.bank.occupied(port) & (1 << SCAVENGER) == 0 {
+            let packet = store.pop(port, PRIMARY)?;
+            store.ports[port.index()].sharing.sent(PRIMARY, packet.length(), false);
+            return Some(packet);
+        }
         let firsts = [PRIMARY, SCAVENGER].map(|queue| store.first_length(port, queue));
         let queue = store.ports[port.index()].sharing.next(firsts[PRIMARY], firsts[SCAVENGER])?;
         let packet = store.pop(port, queue)?;
