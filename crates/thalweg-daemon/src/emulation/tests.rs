@@ -110,7 +110,7 @@ fn isolation_requires_a_scavenger_queue_and_collectors_of_the_emulation() {
         (isolation_config.options.reads_counters, isolation_config.options.confirm_timeout),
         (true, Nanos::from_secs(3))
     );
-    let other = "[[collector]]\nname = \"b\"\ninterface = \"eth1\"\n";
+    let other = "[[collector]]\nname = \"b\"\nswitch = \"tor0\"\ninterface = \"eth1\"\n";
     assert!(parse(with, &format!("{other}{isolation}collectors = [\"tor0\"]\n")).is_ok());
     let d = folder.path().join("d.toml");
     let d = d.display();

@@ -178,6 +178,7 @@ mod tests {
 
     use thalweg_emulator::schemes::list::Scheme;
     use thalweg_experiment::Experiment;
+    use thalweg_measure::collector::MonitorPort;
     use thalweg_network::routing::flow_ports;
     use thalweg_wire::Protocol;
 
@@ -195,7 +196,10 @@ mod tests {
             experiment: Experiment::parse(text, "e.toml").unwrap(),
             scheme: Scheme::default_of("scavenger").unwrap(),
             pace: 0.02,
-            ports: Vec::new(),
+            ports: vec![(
+                "tor0".into(),
+                MonitorPort { rate: Default::default(), buffer: Default::default() },
+            )],
         })
     }
 

@@ -219,13 +219,14 @@ mod tests {
                 continue;
             }
             let flows: Vec<_> = run.run.traffic.hosts.as_ref().unwrap().flows().collect();
+            let now = run.now();
             let is_active = |flow: u32| flows.iter().any(|active| active.flow == flow);
             redirected.retain(|&flow| {
                 let Redirected { traffic, .. } = run.redirected(flow).unwrap();
                 is_active(flow.flow) || run.release(flow, Some(traffic.packets)) == Release::StillSending
             });
             let is_large = |flow: &&FlowStatus| {
-                flow.bytes > 1_000_000 && run.now().since(flow.start) >= Nanos::from_millis(100)
+                flow.bytes > 1_000_000 && now.since(flow.start) >= Nanos::from_millis(100)
             };
             for &FlowStatus { source, destination, flow, .. } in flows.iter().filter(is_large) {
                 let flow = FlowDirection { source, destination, flow };
