@@ -26,7 +26,7 @@ use thalweg_linux::clock::monotonic;
 use thalweg_measure::collector::MonitorPort;
 use thalweg_network::routing::ForwardingTable;
 use thalweg_network::{EndpointId, LinkState, Node, RouterId};
-use thalweg_wire::{Batch, FrameRef, Interface, LinkType, Nanos, Source, SourceCounters, Timestamp};
+use thalweg_wire::{Batch, FlowKey, FrameRef, Interface, LinkType, Nanos, Source, SourceCounters, Timestamp};
 
 use redirections::Redirections;
 
@@ -84,8 +84,8 @@ pub enum EmulationCommand {
     },
     /// Carries out a command of isolation, and sends its answer if it has one.
     Isolate(Command, Sender<Input>),
-    /// Reads the counters of redirected flows and of the queues of mirrored ports, and sends [`Input::Reading`].
-    ReadQueues(Sender<Input>),
+    /// Reads the counters of these flows and of the queues of mirrored ports, and sends [`Input::Reading`].
+    ReadQueues(Vec<FlowKey>, Sender<Input>),
 }
 
 /// The daemon's emulation. Clones share it.
@@ -164,7 +164,7 @@ impl Emulation {
         self.0.is_over.load(Ordering::Acquire)
     }
 
-    /// Returns the number of packets of redirected flows, up to the last reading or release.
+    /// Returns the number of packets of redirected flows, of each up to its last reading or release.
     pub fn redirected_packets(&self) -> u64 {
         self.0.redirected_packets.load(Ordering::Relaxed)
     }
@@ -292,8 +292,8 @@ fn execute(command: EmulationCommand, network: &mut MirroredRun<'_>, redirection
                 let _ = answers.send(answer);
             }
         }
-        EmulationCommand::ReadQueues(answers) => {
-            let _ = answers.send(Input::Reading(redirections.read(network, monotonic())));
+        EmulationCommand::ReadQueues(flows, answers) => {
+            let _ = answers.send(Input::Reading(redirections.read(&flows, network, monotonic())));
         }
     }
 }

@@ -17,9 +17,7 @@ pub(super) struct Redirections {
     /// Emulated seconds per second.
     pace: f64,
     flows: BTreeMap<FlowDirection, Flow>,
-    /// Packets of flows that have been released.
-    released_packets: u64,
-    /// Packets of all flows at the last reading or release.
+    /// Packets of all flows at their last reading or release.
     packets: u64,
 }
 
@@ -31,15 +29,17 @@ struct Flow {
     since: Timestamp,
     /// When its first packet reached the scavenger queue, by the monotonic clock.
     first: Option<Timestamp>,
+    /// Its packets in the sum of all flows.
+    counted: u64,
 }
 
 impl Redirections {
     /// Creates an empty state for an emulation of this pace.
     pub(super) fn new(pace: f64) -> Redirections {
-        Redirections { pace, flows: BTreeMap::new(), released_packets: 0, packets: 0 }
+        Redirections { pace, flows: BTreeMap::new(), packets: 0 }
     }
 
-    /// Returns how many packets were redirected, up to the last reading or release.
+    /// Returns how many packets were redirected, of each flow up to its last reading or release.
     pub(super) fn packets(&self) -> u64 {
         self.packets
     }
@@ -81,48 +81,52 @@ impl Redirections {
             return Err(format!("the flow is already redirected as {}", other.key));
         }
         network.redirect(direction).map_err(|error| error.to_string())?;
-        self.flows.entry(direction).or_insert(Flow { key, since: now, first: None });
+        self.flows.entry(direction).or_insert(Flow { key, since: now, first: None, counted: 0 });
         Ok(())
     }
 
     /// Returns whether the flow is no longer redirected.
     fn release(&mut self, key: &FlowKey, network: &mut MirroredRun<'_>, if_packets: Option<u64>) -> bool {
         let Ok(direction) = network.flow(key) else { return true };
-        if self.flows.get(&direction).is_none_or(|flow| flow.key != *key) {
-            return true;
-        }
+        let Some(flow) = self.flows.get(&direction).filter(|flow| flow.key == *key) else { return true };
         match network.release(direction, if_packets) {
             Release::StillSending => return false,
-            Release::Released(redirected) => self.released_packets += redirected.traffic.packets,
+            Release::Released(redirected) => self.packets += redirected.traffic.packets - flow.counted,
             Release::NotRedirected => {}
         }
         self.flows.remove(&direction);
-        self.count(network);
         true
     }
 
-    /// Reads the counters of all flows, and of the queues of the mirrored ports, at `now` of the monotonic clock.
-    pub(super) fn read(&mut self, network: &mut MirroredRun<'_>, now: Timestamp) -> Reading {
-        let (clock, emulated, pace) = (network.clock(), network.now(), self.pace);
-        let mut flows = Vec::new();
-        for (direction, flow) in &mut self.flows {
-            let Some(Redirected { traffic, first }) = network.redirected(*direction) else { continue };
-            if let (Some(first), None) = (first, flow.first) {
-                let age = Nanos((emulated.since(first.time(clock)).0 as f64 / pace) as u64);
-                flow.first = Some(now.saturating_sub(age).max(flow.since));
-            }
-            let (packets, bytes) = (traffic.packets, Bytes(traffic.bytes));
-            flows.push((flow.key, FlowCounters { packets, bytes, first: flow.first }));
-        }
-        self.count(network);
+    /// Reads the counters of these flows, and of the queues of the mirrored ports, at `now` of the monotonic clock.
+    pub(super) fn read(
+        &mut self,
+        keys: &[FlowKey],
+        network: &mut MirroredRun<'_>,
+        now: Timestamp,
+    ) -> Reading {
+        let flows = keys.iter().map(|key| (*key, self.counters(key, network, now))).collect();
         let queues = network.mirrored_queues();
         Reading { scavenger: queue_reading(queues.scavenger), primary: queue_reading(queues.primary), flows }
     }
 
-    fn count(&mut self, network: &mut MirroredRun<'_>) {
-        let directions = self.flows.keys();
-        let active = directions.filter_map(|direction| network.redirected(*direction));
-        self.packets = self.released_packets + active.map(|flow| flow.traffic.packets).sum::<u64>();
+    fn counters(
+        &mut self,
+        key: &FlowKey,
+        network: &mut MirroredRun<'_>,
+        now: Timestamp,
+    ) -> Option<FlowCounters> {
+        let direction = network.flow(key).ok()?;
+        let flow = self.flows.get_mut(&direction).filter(|flow| flow.key == *key)?;
+        let Redirected { traffic, first } = network.redirected(direction)?;
+        if let (Some(first), None) = (first, flow.first) {
+            let age = network.now().since(first.time(network.clock()));
+            let age = Nanos((age.0 as f64 / self.pace) as u64);
+            flow.first = Some(now.saturating_sub(age).max(flow.since));
+        }
+        self.packets += traffic.packets - flow.counted;
+        flow.counted = traffic.packets;
+        Some(FlowCounters { packets: traffic.packets, bytes: Bytes(traffic.bytes), first: flow.first })
     }
 }
 

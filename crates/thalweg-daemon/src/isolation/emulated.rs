@@ -76,7 +76,7 @@ impl Emulated {
                 self.is_reading = false;
                 self.queues = (reading.scavenger, reading.primary);
                 for (key, counters) in &reading.flows {
-                    if let Some(known) = self.flows.get_mut(key) {
+                    if let (Some(known), Some(counters)) = (self.flows.get_mut(key), counters) {
                         *known = *counters;
                     }
                 }
@@ -85,13 +85,13 @@ impl Emulated {
         }
     }
 
-    /// Returns the last reading, with empty queues.
-    fn final_reading(&self) -> Reading {
+    /// Returns the last reading of these flows, with empty queues.
+    fn final_reading(&self, flows: &[FlowKey]) -> Reading {
         let empty = |queue| QueueReading { backlog: Some(Bytes(0)), ..queue };
         Reading {
             scavenger: empty(self.queues.0),
             primary: empty(self.queues.1),
-            flows: self.flows.iter().map(|(key, counters)| (*key, *counters)).collect(),
+            flows: flows.iter().map(|key| (*key, self.flows.get(key).copied())).collect(),
         }
     }
 }
@@ -152,13 +152,13 @@ impl Isolator for Emulated {
     }
 
     /// Requests a reading, which arrives as an answer.
-    fn read(&mut self, _now: Timestamp) -> Result<Option<Reading>, String> {
+    fn read(&mut self, flows: &[FlowKey], _now: Timestamp) -> Result<Option<Reading>, String> {
         if self.emulation.is_over() {
-            return Ok(Some(self.final_reading()));
+            return Ok(Some(self.final_reading(flows)));
         }
         if !self.is_reading {
-            let sender = self.answer_sender.clone();
-            self.emulation.send(EmulationCommand::ReadQueues(sender)).map_err(|_| QUEUE_FULL.to_owned())?;
+            let command = EmulationCommand::ReadQueues(flows.to_vec(), self.answer_sender.clone());
+            self.emulation.send(command).map_err(|_| QUEUE_FULL.to_owned())?;
             self.is_reading = true;
         }
         Ok(None)
@@ -244,10 +244,10 @@ mod tests {
         assert!(matches!(wait(&mut isolator)[..], [Input::Redirected(RedirectionId(1))]));
         let mut packets = 0;
         while packets < 10 {
-            assert_eq!(isolator.read(NOW).unwrap(), None);
-            assert_eq!(isolator.read(NOW).unwrap(), None, "one request at a time");
+            assert_eq!(isolator.read(&[key()], NOW).unwrap(), None);
+            assert_eq!(isolator.read(&[key()], NOW).unwrap(), None, "one request at a time");
             let reading = reading(&mut isolator);
-            let [(flow, counters)] = reading.flows[..] else { panic!("{reading:?}") };
+            let [(flow, Some(counters))] = reading.flows[..] else { panic!("{reading:?}") };
             assert_eq!((flow, counters.first.is_some()), (key(), counters.packets > 0));
             assert!(reading.scavenger.sent_packets <= counters.packets, "{reading:?}");
             packets = counters.packets;
@@ -257,9 +257,9 @@ mod tests {
         assert!(matches!(wait(&mut isolator)[..], [Input::StillSending(RedirectionId(1))]));
         isolator.execute(release(1, None), NOW);
         assert!(matches!(wait(&mut isolator)[..], [Input::Released(RedirectionId(1))]));
-        isolator.read(NOW).unwrap();
+        isolator.read(&[key()], NOW).unwrap();
         let reading = reading(&mut isolator);
-        assert_eq!((reading.flows.len(), reading.scavenger.dropped_packets), (0, 0));
+        assert_eq!((reading.flows.clone(), reading.scavenger.dropped_packets), (vec![(key(), None)], 0));
         assert!(reading.scavenger.sent_packets >= 10 && reading.primary.sent_packets > 0, "{reading:?}");
         emulation.stop();
         thread.join().unwrap();
@@ -309,19 +309,20 @@ mod tests {
         emulation.stop();
         thread.join().unwrap();
         // The thread carries out none of these.
-        let reading = isolator.read(NOW).unwrap().unwrap();
-        assert_eq!((reading.flows.len(), reading.scavenger.backlog), (1, Some(Bytes(0))));
+        let reading = isolator.read(&[key()], NOW).unwrap().unwrap();
+        assert!(reading.flows[0].1.is_some());
+        assert_eq!(reading.scavenger.backlog, Some(Bytes(0)));
         let failed = isolator.execute(Command::Redirect(RedirectionId(2), key()), NOW);
         assert!(matches!(failed, Some(Input::Failed(RedirectionId(2), error)) if error == ENDED));
         let released = isolator.execute(release(1, Some(7)), NOW);
         assert!(matches!(released, Some(Input::Released(RedirectionId(1)))));
-        assert_eq!(isolator.read(NOW).unwrap().unwrap().flows, []);
+        assert_eq!(isolator.read(&[key()], NOW).unwrap().unwrap().flows, [(key(), None)]);
 
         let stopped = self::emulation();
         let mut isolator = Emulated::new(stopped.clone());
         isolator.execute(Command::Redirect(RedirectionId(1), key()), NOW);
         isolator.execute(release(2, None), NOW);
-        assert_eq!(isolator.read(NOW).unwrap(), None);
+        assert_eq!(isolator.read(&[], NOW).unwrap(), None);
         stopped.fail_to_start();
         let answers = isolator.answers();
         assert!(

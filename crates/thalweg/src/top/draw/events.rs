@@ -241,7 +241,7 @@ mod tests {
         let text = |before: &str, after: &str| {
             let json = format!(
                 r#"{{"id":1,"flow":{{"src":"10.0.0.8","dst":"10.0.0.1","src_port":33774,"dst_port":16384,"protocol":6}},
-                "key":"tcp 10.0.0.8:33774 > 10.0.0.1:16384","reason":"cheetah","found_by":"tor0","rate_bps":41514096,
+                "key":"tcp 10.0.0.8:33774 > 10.0.0.1:16384","reason":"cheetah","found_by":"tor0","rate_bps":41514096,"detected":null,
                 "phase":"confirmed","requested":"2026-11-27T03:29:52.096579350Z","redirected":null,"first_packet":null,
                 "confirmed":null,"ended":null,"cause":null,"forced":false,"packets":6530,"bytes":10041804,
                 "primary_backlog_before":{before},"primary_backlog_after":{after},"error":null}}"#
