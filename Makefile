@@ -25,6 +25,7 @@ run: ## build, and demonstrate rerouting on an emulated network for 12 s
 	  '$(THALWEG) watch --replay $(CAPTURE)' 'live view of a capture file' \
 	  'sudo $(THALWEG) watch eth0' 'live view of an interface' \
 	  '$(THALWEG) serve -c examples/rerouting/thalweg.toml' 'this demonstration, until Ctrl+C' \
+	  '$(THALWEG) serve -c examples/isolation/thalweg.toml' 'isolation of large flows on an emulated link' \
 	  'sudo $(THALWEG) lab run collide' 'the same with real TCP on this machine' \
 	  'make python && $(THALWEG) flows --help' 'analyse flow records'
 

@@ -8,7 +8,7 @@ use super::{FlowName, UtcTime};
 /// Redirections of cheetah flows.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub struct Redirections {
-    /// How flows are redirected: `tc`, `openflow`, `exec`, `webhook`, `flowspec` or `log`.
+    /// How flows are redirected: `tc`, `openflow`, `exec`, `webhook`, `flowspec`, `emulated` or `log`.
     pub actuator: String,
     /// Whether nothing is redirected, only recorded.
     pub dry_run: bool,

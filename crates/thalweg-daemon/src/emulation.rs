@@ -7,6 +7,8 @@
 //! **Time** is emulated and starts at 0. Each batch contains the time up to which it is complete, so that time advances at a
 //! collector without frames. A thread that cannot keep the pace lags by at most `MAX_LAG`. Time lost beyond that is counted.
 
+mod redirections;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,13 +17,18 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded};
+use thalweg_control::isolate::{Command, Input};
 use thalweg_emulator::mirror::SNAP_LENGTH;
+use thalweg_emulator::schemes::list::Scheme;
 use thalweg_experiment::mirror::run::MirroredRun;
 use thalweg_experiment::{Experiment, ExperimentError, Plan};
+use thalweg_linux::clock::monotonic;
 use thalweg_measure::collector::MonitorPort;
 use thalweg_network::routing::ForwardingTable;
 use thalweg_network::{EndpointId, LinkState, Node, RouterId};
-use thalweg_wire::{Batch, FrameRef, Interface, LinkType, Nanos, Source, SourceCounters, Timestamp};
+use thalweg_wire::{Batch, FlowKey, FrameRef, Interface, LinkType, Nanos, Source, SourceCounters, Timestamp};
+
+use redirections::Redirections;
 
 /// Interval of the thread's steps: 20 us of emulated time at a pace of 0.01.
 const STEP_INTERVAL: Duration = Duration::from_millis(2);
@@ -45,6 +52,8 @@ pub struct EmulationConfig {
     pub path: PathBuf,
     /// The experiment.
     pub experiment: Experiment,
+    /// Its scheme.
+    pub scheme: Scheme,
     /// Emulated seconds per second.
     pub pace: f64,
     /// Monitor ports, by the name of the switch.
@@ -54,13 +63,13 @@ pub struct EmulationConfig {
 impl PartialEq for EmulationConfig {
     /// Compares the file, not the experiment, which has no equality.
     fn eq(&self, other: &EmulationConfig) -> bool {
-        let EmulationConfig { path, experiment: _, pace, ports } = self;
-        (path, pace, ports) == (&other.path, &other.pace, &other.ports)
+        let EmulationConfig { path, experiment: _, scheme, pace, ports } = self;
+        (path, scheme, pace, ports) == (&other.path, &other.scheme, &other.pace, &other.ports)
     }
 }
 
-/// A change of the emulated network.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A change of the emulated network, or a reading.
+#[derive(Clone, Debug)]
 pub enum EmulationCommand {
     /// Sets the forwarding table of a router.
     Forward(RouterId, ForwardingTable),
@@ -73,6 +82,10 @@ pub enum EmulationCommand {
         /// Number of the destination's address.
         address: u8,
     },
+    /// Carries out a command of isolation, and sends its answer if it has one.
+    Isolate(Command, Sender<Input>),
+    /// Reads the counters of these flows and of the queues of mirrored ports, and sends [`Input::Reading`].
+    ReadQueues(Vec<FlowKey>, Sender<Input>),
 }
 
 /// The daemon's emulation. Clones share it.
@@ -91,6 +104,8 @@ struct Shared {
     links: Mutex<Option<LinkState>>,
     now: AtomicU64,
     lag: AtomicU64,
+    /// Packets of redirected flows.
+    redirected_packets: AtomicU64,
     is_stopping: AtomicBool,
     is_over: Arc<AtomicBool>,
 }
@@ -128,6 +143,7 @@ impl Emulation {
             links: Mutex::default(),
             now: AtomicU64::new(0),
             lag: AtomicU64::new(0),
+            redirected_packets: AtomicU64::new(0),
             is_stopping: AtomicBool::new(false),
             is_over: Arc::default(),
         }))
@@ -141,6 +157,16 @@ impl Emulation {
     /// Returns the time by which the emulation fell behind its pace.
     pub fn lag(&self) -> Nanos {
         Nanos(self.0.lag.load(Ordering::Relaxed))
+    }
+
+    /// Whether the emulation has ended. It carries out no command any more.
+    pub fn is_over(&self) -> bool {
+        self.0.is_over.load(Ordering::Acquire)
+    }
+
+    /// Returns the number of packets of redirected flows, of each up to its last reading or release.
+    pub fn redirected_packets(&self) -> u64 {
+        self.0.redirected_packets.load(Ordering::Relaxed)
     }
 
     /// Returns the source of a switch's monitor port, if it has one. Only one collector may read it at a time.
@@ -190,11 +216,20 @@ impl Emulation {
         self.0.is_stopping.store(true, Ordering::Relaxed);
     }
 
+    /// Ends the emulation before it has started, as if its network could not be built.
+    #[cfg(test)]
+    pub(crate) fn fail_to_start(&self) {
+        self.0.is_over.store(true, Ordering::Release);
+    }
+
     fn run(&self, plan: Plan) {
         let topology = plan.topology.clone();
         let mut network = match MirroredRun::new(plan, &topology) {
             Ok(feeds) => feeds,
-            Err(error) => return tracing::error!(%error, "emulation failed"),
+            Err(error) => {
+                self.0.is_over.store(true, Ordering::Release);
+                return tracing::error!(%error, "emulation failed");
+            }
         };
         // By router, to avoid a lookup of names for each batch.
         let queues: BTreeMap<RouterId, Queue> = topology
@@ -204,10 +239,12 @@ impl Emulation {
             })
             .collect();
         let mut links = network.links().clone();
+        let mut redirections = Redirections::new(self.0.pace);
         let mut start = Instant::now();
         while !network.is_over() && !self.0.is_stopping.load(Ordering::Relaxed) {
             for command in self.0.pending.try_iter() {
-                execute(command, &mut network);
+                execute(command, &mut network, &mut redirections);
+                self.0.redirected_packets.store(redirections.packets(), Ordering::Relaxed);
             }
             let due = Timestamp((start.elapsed().as_secs_f64() * self.0.pace * 1e9) as u64);
             network.run_until(due);
@@ -243,11 +280,20 @@ pub enum StartError {
     Thread(#[from] std::io::Error),
 }
 
-fn execute(command: EmulationCommand, network: &mut MirroredRun<'_>) {
+/// Carries out a command. Nobody waits for an answer that cannot be sent.
+fn execute(command: EmulationCommand, network: &mut MirroredRun<'_>, redirections: &mut Redirections) {
     match command {
         EmulationCommand::Forward(router, table) => network.set_forwarding(router, Some(table)),
         EmulationCommand::Address { source, destination, address } => {
             network.set_address(source, destination, address)
+        }
+        EmulationCommand::Isolate(command, answers) => {
+            if let Some(answer) = redirections.execute(command, network, monotonic()) {
+                let _ = answers.send(answer);
+            }
+        }
+        EmulationCommand::ReadQueues(flows, answers) => {
+            let _ = answers.send(Input::Reading(redirections.read(&flows, network, monotonic())));
         }
     }
 }

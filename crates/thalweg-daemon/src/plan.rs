@@ -109,6 +109,7 @@ fn line(collector: &CollectorConfig, config: &Config) -> String {
 fn isolation_line(isolation: &IsolationConfig) -> String {
     let how = match &isolation.isolator {
         IsolatorConfig::Log => "only logged".to_owned(),
+        IsolatorConfig::Emulated => "in the emulated network".to_owned(),
         IsolatorConfig::Exec(options) => {
             let exists = if options.program.exists() { "" } else { "; the program does not exist now" };
             format!("by {}{exists}", options.program.display())

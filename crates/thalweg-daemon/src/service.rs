@@ -101,8 +101,10 @@ impl PreparedService {
         let control = control
             .map(|control| Control::prepare(control, &daemon.control_parts(), injected))
             .transpose()?;
-        let prepare =
-            |isolation| Isolation::prepare(isolation, Arc::clone(daemon.hub()), daemon.lifecycle().clone());
+        let prepare = |isolation| {
+            let (hub, lifecycle) = (Arc::clone(daemon.hub()), daemon.lifecycle().clone());
+            Isolation::prepare(isolation, daemon.emulation(), hub, lifecycle)
+        };
         let isolation = config.isolation.as_ref().map(prepare).transpose().map_err(anyhow::Error::msg)?;
         let polls = PreparedPolls::open(&config.polls).map_err(anyhow::Error::msg)?;
         let threshold = config.threshold.as_ref().map(|threshold| {

@@ -9,6 +9,7 @@ use crate::outcome::{Outcome, Request};
 use crate::ports::monitor::{Mirrored, MonitorTally};
 use crate::ports::tally::PortTally;
 use crate::queues::backlog::Backlog;
+use crate::redirection::{FlowDirection, QueueTallies, RedirectError, Redirected, Release};
 use crate::slot::{Slot, SlotClock};
 
 /// An emulated network, independent of its scheme.
@@ -66,6 +67,28 @@ pub trait Network: Fabric {
 
     /// Moves the packets that monitor ports have sent since the last call to `into`.
     fn take_mirrored(&mut self, into: &mut Vec<Mirrored>);
+
+    /// Redirects a flow to the scavenger queues of all routers, from the next slot on. If it is redirected already, its counters stay.
+    ///
+    /// # Errors
+    /// If the scheme has no scavenger queue, or [`MAX_REDIRECTED`](crate::redirection::MAX_REDIRECTED) flows are redirected.
+    fn redirect(&mut self, flow: FlowDirection) -> Result<(), RedirectError>;
+
+    /// Releases a flow. With `if_packets` only if exactly this many of its packets were redirected and none of them is queued: then
+    /// no packet of the flow overtakes another.
+    ///
+    /// # Panics
+    /// If there is no such source.
+    fn release(&mut self, flow: FlowDirection, if_packets: Option<u64>) -> Release;
+
+    /// What was redirected of a flow, counted at the router of its source; `None` if it is not redirected.
+    ///
+    /// # Panics
+    /// If there is no such source.
+    fn redirected(&mut self, flow: FlowDirection) -> Option<Redirected>;
+
+    /// Counters of both queues of a port; `None` if the scheme has no scavenger queue.
+    fn queue_tallies(&mut self, router: RouterId, port: PortIndex) -> Option<QueueTallies>;
 
     /// Runs slots up to `until` with packets that do not depend on outcomes. `next` appends the packets of a slot, for one slot after the
     /// other. The outcomes of all slots are appended in any order.

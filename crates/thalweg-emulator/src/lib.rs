@@ -14,6 +14,7 @@ pub mod outcome;
 pub mod packet;
 pub mod ports;
 pub mod queues;
+pub mod redirection;
 pub mod router;
 pub mod schemes;
 pub mod slot;

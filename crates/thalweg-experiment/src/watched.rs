@@ -66,6 +66,11 @@ impl Watched {
         }
     }
 
+    /// Whether this is the flow of packets without transport, if there are hosts.
+    pub(super) fn is_without_transport(&self, flow: u32) -> bool {
+        self.is_shared && flow & OPEN_LOOP_FLOW != 0
+    }
+
     pub(super) fn sent(&self) -> u64 {
         self.sent
     }

@@ -9,6 +9,8 @@
 //! | [`flowspec`] | a router receives rules over BGP |
 //! | [`log`] | not at all: records the redirections |
 //!
+//! In the emulated network of the daemon, `thalweg-daemon` redirects flows itself.
+//!
 //! `calls` has the threads of `exec` and `webhook`. An isolator may answer later. It never blocks for longer than a system call.
 
 mod calls;

@@ -35,7 +35,8 @@ pub(super) fn read(
         let switch = plan.topology.name(Node::Router(monitor.router)).into();
         (switch, MonitorPort { rate: monitor.rate, buffer: monitor.buffer })
     });
-    let config = EmulationConfig { path, pace: entry.pace, ports: ports.collect(), experiment };
+    let (scheme, pace, ports) = (plan.scheme, entry.pace, ports.collect());
+    let config = EmulationConfig { path, experiment, scheme, pace, ports };
     Ok(state.map(|state| (config, state)))
 }
 

@@ -19,7 +19,7 @@ use thalweg_control::isolate::message::ScavengerName;
 use thalweg_wire::Nanos;
 
 use super::ControlConfig;
-use super::table::{AtStopName, Collector, Isolation, IsolatorName, QueueingName, RuleActionName};
+use super::table::{AtStopName, Collector, Emulate, Isolation, IsolatorName, QueueingName, RuleActionName};
 use crate::emulation::EmulationConfig;
 pub use openflow::OpenFlowIsolation;
 
@@ -39,6 +39,8 @@ pub struct IsolationConfig {
 pub enum IsolatorConfig {
     /// Not at all.
     Log,
+    /// In the emulated network of the daemon.
+    Emulated,
     /// By traffic control of this host.
     Tc {
         /// The interface and its queues.
@@ -77,7 +79,9 @@ const TC_KEYS: [&str; 7] = [
     Isolation::expiry,
 ];
 /// Keys of tc and openflow.
-const QUEUE_KEYS: [&str; 3] = [Isolation::namespace, Isolation::at_stop, Isolation::confirm_timeout];
+const QUEUE_KEYS: [&str; 2] = [Isolation::namespace, Isolation::at_stop];
+/// Keys of tc, openflow and emulated, which read counters.
+const COUNTER_KEYS: [&str; 1] = [Isolation::confirm_timeout];
 const EXEC_KEYS: [&str; 1] = [Isolation::command];
 const WEBHOOK_KEYS: [&str; 2] = [Isolation::url, Isolation::token_file];
 const FLOWSPEC_KEYS: [&str; 10] = [
@@ -97,15 +101,18 @@ const MARK_KEYS: [&str; 1] = [Isolation::dscp];
 /// Keys of exec and webhook.
 const CALL_KEYS: [&str; 2] = [Isolation::timeout, Isolation::concurrency];
 
-/// Minimum times with tc.
+/// Minimum time with tc.
 const MIN_EXPIRY: Nanos = Nanos::from_millis(500);
+/// Minimum time with tc and emulated.
 const MIN_QUIET: Nanos = Nanos::from_millis(300);
+const QUIET_REASON: &str = "expected at least 300ms, because the daemon reads counters every 100 ms";
 
 impl IsolatorConfig {
     /// Returns the name used in the configuration.
     pub const fn name(&self) -> &'static str {
         match self {
             IsolatorConfig::Log => "log",
+            IsolatorConfig::Emulated => "emulated",
             IsolatorConfig::Tc { .. } => "tc",
             IsolatorConfig::Exec(_) => "exec",
             IsolatorConfig::Webhook { .. } => "webhook",
@@ -120,6 +127,7 @@ impl IsolatorConfig {
             IsolatorConfig::Tc { options, .. } => options.keeps_at_stop,
             IsolatorConfig::OpenFlow(config) => config.options.keeps_at_stop,
             IsolatorConfig::Log
+            | IsolatorConfig::Emulated
             | IsolatorConfig::Exec(_)
             | IsolatorConfig::Webhook { .. }
             | IsolatorConfig::Flowspec { .. } => false,
@@ -134,6 +142,10 @@ impl IsolatorConfig {
                 advice: "Check the queues and classes of the interface.".to_owned(),
             },
             IsolatorConfig::OpenFlow(config) => config.scavenger(),
+            IsolatorConfig::Emulated => ScavengerName {
+                name: "scavenger queue of the mirrored ports".to_owned(),
+                advice: "Does the flow leave by a port of [[mirror]] in the experiment?".to_owned(),
+            },
             _ => ScavengerName::default(),
         }
     }
@@ -157,10 +169,10 @@ pub(super) fn read(
         // Keys without an actuator have no effect, which nobody wants.
         let keys =
             TC_KEYS.iter().chain(&QUEUE_KEYS).chain(&EXEC_KEYS).chain(&WEBHOOK_KEYS).chain(&FLOWSPEC_KEYS);
-        let keys = keys.chain(&openflow::KEYS).chain(&MARK_KEYS);
+        let keys = keys.chain(&openflow::KEYS).chain(&MARK_KEYS).chain(&COUNTER_KEYS);
         let keys = keys.chain(&[Isolation::collectors, Isolation::dry_run]);
         if let Some(key) = keys.copied().find(|key| entry.is_set(key)) {
-            let reason = "requires actuator, one of tc, openflow, exec, webhook, flowspec and log";
+            let reason = "requires actuator, one of tc, openflow, exec, webhook, flowspec, emulated and log";
             problems.push(entry.refuse(key, reason));
         }
         return None;
@@ -173,6 +185,7 @@ pub(super) fn read(
     }
     let isolator = match actuator {
         IsolatorName::Log => Some(IsolatorConfig::Log),
+        IsolatorName::Emulated => emulated(&entry, document, emulation, problems),
         IsolatorName::Tc => tc(&entry, problems),
         IsolatorName::Exec => exec(&entry, document, problems),
         IsolatorName::Webhook => webhook(&entry, document, problems),
@@ -189,13 +202,18 @@ pub(super) fn read(
         scavenger: isolator.as_ref().map(IsolatorConfig::scavenger).unwrap_or_default(),
         release_timeout: entry.release_timeout,
         max_time: entry.max_time,
-        reads_counters: matches!(actuator, IsolatorName::Tc | IsolatorName::OpenFlow),
+        reads_counters: reads_counters(actuator),
         dry_run: entry.dry_run,
         exclusions: exclusions(&entry, problems),
         ..IsolationOptions::default()
     };
     let config = IsolationConfig { isolator: isolator?, options, collectors: entry.collectors.clone() };
     (problems.len() == before).then_some(config)
+}
+
+/// Whether an actuator reads the counters of flows and queues.
+const fn reads_counters(actuator: IsolatorName) -> bool {
+    matches!(actuator, IsolatorName::Tc | IsolatorName::OpenFlow | IsolatorName::Emulated)
 }
 
 /// Reports keys of another actuator.
@@ -217,6 +235,11 @@ fn check_keys(entry: &Typed<'_, Isolation>, actuator: IsolatorName, problems: &m
         let reason = format!("requires actuator tc or openflow, not {}", actuator.name());
         problems.push(entry.refuse(key, reason));
     }
+    if let Some(key) = COUNTER_KEYS.iter().copied().find(|key| !reads_counters(actuator) && entry.is_set(key))
+    {
+        let reason = format!("requires actuator tc, openflow or emulated, not {}", actuator.name());
+        problems.push(entry.refuse(key, reason));
+    }
     let marks = matches!(actuator, IsolatorName::OpenFlow | IsolatorName::Flowspec);
     if let Some(key) = MARK_KEYS.iter().copied().find(|key| !marks && entry.is_set(key)) {
         let reason = format!("requires actuator openflow or flowspec, not {}", actuator.name());
@@ -227,7 +250,7 @@ fn check_keys(entry: &Typed<'_, Isolation>, actuator: IsolatorName, problems: &m
         problems
             .push(entry.refuse(key, format!("requires actuator exec or webhook, not {}", actuator.name())));
     }
-    if has_queues && entry.is_set(Isolation::max_time) {
+    if reads_counters(actuator) && entry.is_set(Isolation::max_time) {
         let reason = format!(
             "requires actuator exec, webhook, flowspec or log: with {}, a redirection lasts as long as its flow sends",
             actuator.name()
@@ -261,6 +284,47 @@ fn exclusions(entry: &Typed<'_, Isolation>, problems: &mut Vec<Problem>) -> Excl
     exclusions
 }
 
+/// Checks that the flows of all collectors are in an emulated network with scavenger queues.
+fn emulated(
+    entry: &Typed<'_, Isolation>,
+    document: &Document,
+    emulation: Option<&EmulationConfig>,
+    problems: &mut Vec<Problem>,
+) -> Option<IsolatorConfig> {
+    let before = problems.len();
+    let mut refuse = |key, reason: String| problems.push(entry.refuse(key, reason));
+    let Some(emulation) = emulation else {
+        // Problems of the experiment are reported elsewhere.
+        if document.one::<Emulate>().file.is_none() {
+            refuse(Isolation::actuator, "emulated requires [emulate]".to_owned());
+        }
+        return None;
+    };
+    if !emulation.scheme.has_scavenger_queue() {
+        let reason = format!(
+            "emulated requires a scheme with a scavenger queue: set name = \"scavenger\" in [scheme] of {}, not {}",
+            emulation.path.display(),
+            emulation.scheme.name()
+        );
+        refuse(Isolation::actuator, reason);
+    }
+    for collector in document.all::<Collector>() {
+        let is_isolated = |name: &String| entry.collectors.as_ref().is_none_or(|names| names.contains(name));
+        let has_source = [Collector::interface, Collector::file, Collector::emulate];
+        if has_source.iter().any(|key| collector.is_set(key)) && is_isolated(&collector.name) {
+            let reason = format!(
+                "collector {} does not read [emulate], so its flows are not in the emulated network: list the others",
+                collector.name
+            );
+            refuse(Isolation::collectors, reason);
+        }
+    }
+    if entry.quiet < MIN_QUIET {
+        refuse(Isolation::quiet, QUIET_REASON.to_owned());
+    }
+    (problems.len() == before).then_some(IsolatorConfig::Emulated)
+}
+
 fn tc(entry: &Typed<'_, Isolation>, problems: &mut Vec<Problem>) -> Option<IsolatorConfig> {
     let mut refuse = |key, reason: &str| {
         problems.push(entry.refuse(key, reason));
@@ -278,7 +342,7 @@ fn tc(entry: &Typed<'_, Isolation>, problems: &mut Vec<Problem>) -> Option<Isola
         );
     }
     if entry.quiet < MIN_QUIET {
-        refuse(Isolation::quiet, "expected at least 300ms, because the daemon reads counters every 100 ms");
+        refuse(Isolation::quiet, QUIET_REASON);
     }
     let options = TcOptions {
         interface: entry.interface.clone()?,
@@ -639,7 +703,7 @@ mod tests {
         for (lines, expected) in [
             (
                 "interface = \"wan0\"",
-                "t.toml:5: interface: requires actuator, one of tc, openflow, exec, webhook, flowspec and log",
+                "t.toml:5: interface: requires actuator, one of tc, openflow, exec, webhook, flowspec, emulated and log",
             ),
             ("actuator = \"tc\"\nlink_rate = \"1gbps\"", "interface: required by actuator tc"),
             ("actuator = \"tc\"\ninterface = \"wan0\"", "link_rate: required by actuator tc"),

@@ -378,8 +378,8 @@ section! {
         openflow_key: String [FILE] or "no TLS",
         /// With openflow: CA certificates (PEM) that must have issued that of the switch.
         openflow_ca_file: String [FILE] or "no TLS",
-        /// With tc and openflow: a redirection has failed if its flow sends for this long and the scavenger queue receives
-        /// fewer than an eighth as many packets.
+        /// With tc, openflow and emulated: a redirection has failed if its flow sends for this long and the scavenger queue
+        /// receives fewer than an eighth as many packets.
         confirm_timeout: Nanos [Time] default "5s",
         /// With exec: program and arguments. It receives `redirect` or `release` and the flow as further arguments, and as
         /// JSON on standard input. It runs without a shell and without privileges.
@@ -644,6 +644,8 @@ choices! {
     pub enum IsolatorName {
         /// only records redirections
         Log = "log",
+        /// in the network of [emulate], whose scheme must be `scavenger`
+        Emulated = "emulated",
         /// by traffic control of this host, which routes (needs CAP_NET_ADMIN and CAP_BPF, and root at the start)
         Tc = "tc",
         /// by a command, which changes a router or a controller

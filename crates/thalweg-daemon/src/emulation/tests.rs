@@ -16,6 +16,7 @@ fn emulation_of(experiment: &str, pace: f64) -> Emulation {
     Emulation::new(&EmulationConfig {
         path: "e.toml".into(),
         experiment: Experiment::parse(experiment, "e.toml").unwrap(),
+        scheme: Scheme::default_of("droptail").unwrap(),
         pace,
         ports: vec![("tor0".into(), MonitorPort { rate: Default::default(), buffer: Default::default() })],
     })
@@ -89,6 +90,66 @@ fn failed_and_repaired_links_are_reported_once() {
     reported.extend(emulation.take_links());
     let down: Vec<usize> = reported.iter().map(|links| links.failed().count()).collect();
     assert_eq!(down, [1, 0]);
+}
+
+#[test]
+fn isolation_requires_a_scavenger_queue_and_collectors_of_the_emulation() {
+    let folder = tempfile::tempdir().unwrap();
+    let scavenger = format!("{EXPERIMENT}[scheme]\nname = \"scavenger\"\n");
+    std::fs::write(folder.path().join("s.toml"), scavenger).unwrap();
+    std::fs::write(folder.path().join("d.toml"), EXPERIMENT).unwrap();
+    let parse = |emulate: &str, rest: &str| {
+        let text = format!("{emulate}[[collector]]\nname = \"tor0\"\n{rest}");
+        Config::parse(&text, "t.toml", folder.path()).map_err(|error| error.to_string())
+    };
+    let (with, isolation) = ("[emulate]\nfile = \"s.toml\"\n", "[isolation]\nactuator = \"emulated\"\n");
+    let config = parse(with, &format!("{isolation}confirm_timeout = \"3s\"\n")).unwrap();
+    let isolation_config = config.isolation.unwrap();
+    assert_eq!(isolation_config.isolator.name(), "emulated");
+    assert_eq!(
+        (isolation_config.options.reads_counters, isolation_config.options.confirm_timeout),
+        (true, Nanos::from_secs(3))
+    );
+    let other = "[[collector]]\nname = \"b\"\nswitch = \"tor0\"\ninterface = \"eth1\"\n";
+    assert!(parse(with, &format!("{other}{isolation}collectors = [\"tor0\"]\n")).is_ok());
+    let d = folder.path().join("d.toml");
+    let d = d.display();
+    for (emulate, rest, expected) in [
+        (
+            "",
+            format!("file = \"f\"\n{isolation}"),
+            "t.toml:5: actuator: emulated requires [emulate]".to_owned(),
+        ),
+        (
+            "[emulate]\nfile = \"d.toml\"\n",
+            isolation.to_owned(),
+            format!(
+                "t.toml:6: actuator: emulated requires a scheme with a scavenger queue: set name = \"scavenger\" in [scheme] of {d}, \
+                 not droptail"
+            ),
+        ),
+        (
+            with,
+            format!("{other}{isolation}"),
+            "collectors: collector b does not read [emulate], so its flows are not in the emulated network"
+                .to_owned(),
+        ),
+        (with, format!("{isolation}quiet = \"10ms\"\n"), "quiet: expected at least 300ms".to_owned()),
+        (with, format!("{isolation}max_time = \"1h\"\n"), "max_time: requires actuator exec".to_owned()),
+        (
+            with,
+            format!("{isolation}at_stop = \"keep\"\n"),
+            "at_stop: requires actuator tc or openflow, not emulated".to_owned(),
+        ),
+        (
+            with,
+            "[isolation]\nactuator = \"log\"\nconfirm_timeout = \"1s\"\n".to_owned(),
+            "confirm_timeout: requires actuator tc, openflow or emulated, not log".to_owned(),
+        ),
+    ] {
+        let message = parse(emulate, &rest).unwrap_err();
+        assert!(message.contains(&expected), "{message}");
+    }
 }
 
 #[test]

@@ -17,14 +17,23 @@ use thalweg_linux::tcp::MAX_PASSWORD;
 
 use crate::config::{IsolatorConfig, OpenFlowIsolation, TlsFiles};
 use crate::control::instance;
+use crate::emulation::Emulation;
+use crate::isolation::emulated::Emulated;
 
 /// Opens the configured isolator, with the privileges of the start.
 ///
 /// # Errors
 /// A message, if a privilege is missing, or the interface has a queue that could not be restored.
-pub(super) fn open(config: &IsolatorConfig) -> Result<Box<dyn Isolator>, String> {
+pub(super) fn open(
+    config: &IsolatorConfig,
+    emulation: Option<&Emulation>,
+) -> Result<Box<dyn Isolator>, String> {
     match config {
         IsolatorConfig::Log => Ok(Box::new(Log)),
+        IsolatorConfig::Emulated => {
+            let emulation = emulation.ok_or_else(|| "requires [emulate]".to_owned())?;
+            Ok(Box::new(Emulated::new(emulation.clone())))
+        }
         IsolatorConfig::Exec(options) => Ok(Box::new(Exec::new(options.clone()))),
         IsolatorConfig::Webhook { options, token_file } => {
             let token = token_file.as_deref().map(read_token).transpose()?;

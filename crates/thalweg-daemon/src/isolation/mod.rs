@@ -11,10 +11,12 @@
 //! | file | contents |
 //! |---|---|
 //! | `driver` | the thread that passes findings to the decisions and carries out their commands |
+//! | `emulated` | isolation in the emulated network |
 //! | `isolators` | creates the configured isolator |
 //! | `state` | the state, and requests of users |
 
 mod driver;
+mod emulated;
 mod isolators;
 mod state;
 
@@ -28,6 +30,7 @@ pub use state::{IsolationReport, PinError};
 
 use crate::collectors::findings::{CollectorFinding, FindingSender};
 use crate::config::IsolationConfig;
+use crate::emulation::Emulation;
 use crate::hub::Hub;
 use crate::lifecycle::Lifecycle;
 use driver::Driver;
@@ -51,16 +54,17 @@ pub(crate) struct PreparedIsolation {
 }
 
 impl Isolation {
-    /// Opens what needs privileges. Also returns the sender for findings of collectors.
+    /// Opens what needs privileges. `emulation` is that of the daemon, if any. Also returns the sender for findings of collectors.
     ///
     /// # Errors
     /// A message, if the actuator cannot be opened.
     pub(crate) fn prepare(
         config: &IsolationConfig,
+        emulation: Option<&Emulation>,
         hub: Arc<Hub>,
         lifecycle: Lifecycle,
     ) -> Result<(PreparedIsolation, FindingSender), String> {
-        let isolator = isolators::open(&config.isolator)
+        let isolator = isolators::open(&config.isolator, emulation)
             .map_err(|error| format!("isolation by {}: {error}", config.isolator.name()))?;
         let (sender, findings): (_, Receiver<CollectorFinding>) =
             FindingSender::new(config.collectors.clone());

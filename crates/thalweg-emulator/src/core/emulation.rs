@@ -5,12 +5,14 @@ use thalweg_network::topology::Topology;
 use thalweg_network::{EndpointId, LinkId, LinkState, PortIndex, RouterId};
 
 use super::blueprint::{Blueprint, BlueprintError};
+use super::redirection;
 use super::shard::Shard;
 use crate::fabric::{Fabric, Network};
 use crate::outcome::{Dropped, Fate, Outcome, Request};
 use crate::ports::monitor::{Mirrored, MonitorTally};
 use crate::ports::tally::PortTally;
 use crate::queues::backlog::Backlog;
+use crate::redirection::{FlowDirection, QueueTallies, RedirectError, Redirected, Release};
 use crate::router::{Router, RouterPorts, Routing};
 use crate::slot::{Slot, SlotClock};
 
@@ -123,6 +125,23 @@ impl<R: Router> Network for Emulation<R> {
 
     fn take_mirrored(&mut self, into: &mut Vec<Mirrored>) {
         self.shard.take_mirrored(into);
+    }
+
+    fn redirect(&mut self, flow: FlowDirection) -> Result<(), RedirectError> {
+        redirection::redirect(std::slice::from_mut(&mut self.shard), flow)
+    }
+
+    fn release(&mut self, flow: FlowDirection, if_packets: Option<u64>) -> Release {
+        let first = (0, self.topology.router_of(flow.source));
+        redirection::release(std::slice::from_mut(&mut self.shard), first, flow, if_packets)
+    }
+
+    fn redirected(&mut self, flow: FlowDirection) -> Option<Redirected> {
+        redirection::redirected(&mut self.shard, self.topology.router_of(flow.source), flow)
+    }
+
+    fn queue_tallies(&mut self, router: RouterId, port: PortIndex) -> Option<QueueTallies> {
+        redirection::queue_tallies(&mut self.shard, router, port)
     }
 
     fn in_flight(&self) -> u64 {

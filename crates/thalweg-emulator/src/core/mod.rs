@@ -6,11 +6,13 @@
 //! | `blueprint` | from a topology to shards |
 //! | `emulation` | a whole network on one core, behind the `Fabric` interface |
 //! | `sharded` | a whole network on several cores, behind the same interface |
+//! | `redirection` | redirected flows in all routers of a network |
 //! | `parallel` | shards on several cores, in virtual or in real time |
 
 pub mod blueprint;
 pub mod emulation;
 pub mod parallel;
+mod redirection;
 pub mod shard;
 pub mod sharded;
 

@@ -11,6 +11,7 @@ use thalweg_network::{EndpointId, LinkId, LinkState, PortIndex, RouterId};
 
 use super::blueprint::{Blueprint, BlueprintError, Crossing};
 use super::parallel::{Driver, Pace, Run, lose_arrived};
+use super::redirection;
 use super::shard::Shard;
 use crate::fabric::{Fabric, Network};
 use crate::outcome::{Dropped, Fate, Outcome, Request};
@@ -18,6 +19,7 @@ use crate::packet::Packet;
 use crate::ports::monitor::{Mirrored, MonitorTally};
 use crate::ports::tally::PortTally;
 use crate::queues::backlog::Backlog;
+use crate::redirection::{FlowDirection, QueueTallies, RedirectError, Redirected, Release};
 use crate::router::{Router, RouterPorts, Routing};
 use crate::slot::{Slot, SlotClock};
 
@@ -215,6 +217,27 @@ impl<R: Router> Network for ShardedEmulation<R> {
 
     fn take_mirrored(&mut self, into: &mut Vec<Mirrored>) {
         self.shards.iter_mut().for_each(|shard| shard.take_mirrored(into));
+    }
+
+    fn redirect(&mut self, flow: FlowDirection) -> Result<(), RedirectError> {
+        redirection::redirect(&mut self.shards, flow)
+    }
+
+    fn release(&mut self, flow: FlowDirection, if_packets: Option<u64>) -> Release {
+        let router = self.topology.router_of(flow.source);
+        let shard = self.shard_of(router);
+        redirection::release(&mut self.shards, (shard, router), flow, if_packets)
+    }
+
+    fn redirected(&mut self, flow: FlowDirection) -> Option<Redirected> {
+        let router = self.topology.router_of(flow.source);
+        let shard = self.shard_of(router);
+        redirection::redirected(&mut self.shards[shard], router, flow)
+    }
+
+    fn queue_tallies(&mut self, router: RouterId, port: PortIndex) -> Option<QueueTallies> {
+        let shard = self.shard_of(router);
+        redirection::queue_tallies(&mut self.shards[shard], router, port)
     }
 
     fn in_flight(&self) -> u64 {

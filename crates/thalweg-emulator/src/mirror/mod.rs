@@ -7,6 +7,7 @@
 //! that consumers can compute its ECMP path.
 
 mod feed;
+mod flow;
 
 use std::convert::Infallible;
 
@@ -18,6 +19,7 @@ use thalweg_network::{EndpointId, Topology};
 use thalweg_wire::{Batch, FrameRef, Interface, LinkType, Source, SourceCounters, Timestamp};
 
 pub use feed::MirrorFeed;
+pub use flow::{UnknownFlow, flow_of};
 
 use crate::hosts::segment::{Ack, Data, Segment};
 use crate::packet::{FRAMING, Packet};

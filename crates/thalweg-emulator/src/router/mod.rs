@@ -18,6 +18,7 @@ use crate::outcome::Request;
 use crate::packet::Packet;
 use crate::ports::port::Ports;
 use crate::queues::backlog::Backlog;
+use crate::redirection::Redirector;
 use crate::router::context::Context;
 use crate::slot::SlotClock;
 
@@ -62,6 +63,11 @@ pub trait Router: Send {
 
     /// Sets or removes the forwarding table, which has precedence over shortest paths.
     fn set_forwarding(&mut self, table: Option<ForwardingTable>);
+
+    /// Redirects flows to scavenger queues; `None` if the scheme has none.
+    fn redirector(&mut self) -> Option<&mut dyn Redirector> {
+        None
+    }
 
     /// Sets the custom fields of a packet before it enters the network (`prepare_request`).
     #[inline]

@@ -11,6 +11,7 @@ use crate::queues::backlog::Backlog;
 use crate::queues::bank::QueueBank;
 use crate::queues::fifos::Fifos;
 use crate::queues::port_set::{Members, PortSet};
+use crate::redirection::Redirector;
 use crate::router::context::Context;
 
 /// Chooses the output port.
@@ -60,6 +61,11 @@ pub trait Store: Send {
 
     /// Takes any packet queued at a port, without its custom fields.
     fn take_any(&mut self, port: PortIndex) -> Option<Packet>;
+
+    /// See [`Router::redirector`].
+    fn redirector(&mut self) -> Option<&mut dyn Redirector> {
+        None
+    }
 }
 
 impl<C: Copy + Default + Send> Store for Fifos<Packet<C>> {
@@ -208,6 +214,10 @@ where
 
     fn set_forwarding(&mut self, table: Option<ForwardingTable>) {
         self.route.set_forwarding(table);
+    }
+
+    fn redirector(&mut self) -> Option<&mut dyn Redirector> {
+        self.store.redirector()
     }
 
     #[inline]

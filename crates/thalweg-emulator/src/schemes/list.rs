@@ -114,6 +114,11 @@ impl Scheme {
         }
     }
 
+    /// Whether flows can be [redirected](crate::redirection) to a scavenger queue.
+    pub const fn has_scavenger_queue(&self) -> bool {
+        matches!(self, Scheme::Scavenger(_))
+    }
+
     /// The largest number of packets queued at one port.
     pub const fn room(&self) -> u64 {
         let (queues, buffer) = match self {

@@ -6,18 +6,25 @@
 //! empty: strict priority. In its section 3.5.1 both queues have a rate and borrow what the other leaves: a weighted,
 //! work-conserving scheduler. [`Sharing`] is both, with a share of 0 for strict priority.
 //!
-//! Packets with code point 1, "lower effort" (RFC 8622), go to the scavenger queue, all others to the primary one. Each
-//! queue has its own buffer, in bytes on the link, as routers have. The packet being sent no longer occupies it.
+//! Packets with code point 1, "lower effort" (RFC 8622), go to the scavenger queue, and so do those of
+//! [redirected](crate::redirection) flows, all others to the primary one. Each queue has its own buffer, in bytes on the
+//! link, as routers have. The packet being sent no longer occupies it.
+
+mod redirected;
 
 use thalweg_network::PortIndex;
+
+use redirected::RedirectedFlows;
 
 use super::error::{SchemeError, Settings};
 use crate::outcome::Reason;
 use crate::packet::{Packet, SHORTEST};
+use crate::ports::tally::{PortTally, Traffic};
 use crate::queues::backlog::Backlog;
 use crate::queues::bank::QueueBank;
 use crate::queues::fifos::MAX_CAPACITY;
 use crate::queues::port_set::PortSet;
+use crate::redirection::{FlowDirection, QueueTallies, QueueTally, RedirectError, Redirected, Redirector};
 use crate::router::context::Context;
 use crate::router::{Classify, Enqueue, Pattern, Plain, RouterPorts, Schedule, Store};
 
@@ -81,13 +88,18 @@ impl Sharing {
 struct PortState {
     bytes: [u64; 2],
     sharing: Sharing,
+    /// What the scavenger queue has sent. The primary queue has sent the rest of the port's traffic.
+    scavenger_sent: Traffic,
+    /// Packets that found the scavenger queue full.
+    scavenger_dropped: u64,
 }
 
-/// Both queues of all ports, with their bytes.
+/// Both queues of all ports, with their bytes, and the redirected flows.
 #[derive(Clone, Debug)]
 pub struct TwoQueues {
     bank: QueueBank<Packet>,
     ports: Box<[PortState]>,
+    flows: RedirectedFlows,
 }
 
 impl TwoQueues {
@@ -115,6 +127,47 @@ impl Store for TwoQueues {
     fn take_any(&mut self, port: PortIndex) -> Option<Packet> {
         self.pop(port, PRIMARY).or_else(|| self.pop(port, SCAVENGER))
     }
+
+    fn redirector(&mut self) -> Option<&mut dyn Redirector> {
+        Some(self)
+    }
+}
+
+impl Redirector for TwoQueues {
+    fn redirect(&mut self, flow: FlowDirection) -> Result<(), RedirectError> {
+        self.flows.insert(flow)
+    }
+
+    fn release(&mut self, flow: FlowDirection) {
+        self.flows.remove(flow);
+    }
+
+    fn redirected(&self, flow: FlowDirection) -> Option<Redirected> {
+        self.flows.get(flow)
+    }
+
+    fn has_queued(&self, flow: FlowDirection) -> bool {
+        let mut ports = (0..self.ports.len()).map(|port| PortIndex(port as u16));
+        ports.any(|port| self.bank.iter(port, SCAVENGER).any(|packet| packet.who() == flow.who()))
+    }
+
+    fn queues(&self, port: PortIndex, tally: &PortTally) -> QueueTallies {
+        let PortState { bytes, scavenger_sent, scavenger_dropped, .. } = self.ports[port.index()];
+        let backlog = |queue: usize| Backlog { packets: self.bank.packets(port, queue), bytes: bytes[queue] };
+        let sent = Traffic {
+            packets: tally.sent.packets - scavenger_sent.packets,
+            bytes: tally.sent.bytes - scavenger_sent.bytes,
+        };
+        let dropped = tally.verdicts.dropped[Reason::Full as usize] - scavenger_dropped;
+        QueueTallies {
+            primary: QueueTally { sent, dropped, backlog: backlog(PRIMARY) },
+            scavenger: QueueTally {
+                sent: scavenger_sent,
+                dropped: scavenger_dropped,
+                backlog: backlog(SCAVENGER),
+            },
+        }
+    }
 }
 
 /// Chooses the scavenger queue for packets of lower effort.
@@ -128,7 +181,7 @@ impl<C> Classify<C> for ByLowerEffort {
     }
 }
 
-/// Drops packets that find no room for their bytes.
+/// Puts packets of redirected flows into the scavenger queue. Drops packets that find no room for their bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct DropWithoutRoom {
     buffers: [u64; 2],
@@ -144,11 +197,16 @@ impl Enqueue<(), TwoQueues> for DropWithoutRoom {
         store: &mut TwoQueues,
         context: &mut Context<'_>,
     ) {
-        let bytes = &mut store.ports[port.index()].bytes[queue];
-        let with_packet = *bytes + u64::from(packet.length());
+        // Here, because `Classify` does not know the time, which is counted with the first packet.
+        let queue = if store.flows.count(&packet, context.now) { SCAVENGER } else { queue };
+        let state = &mut store.ports[port.index()];
+        let with_packet = state.bytes[queue] + u64::from(packet.length());
         match with_packet <= self.buffers[queue] && store.bank.push(port, queue, packet) {
-            true => *bytes = with_packet,
-            false => context.drop(packet, port, Reason::Full),
+            true => state.bytes[queue] = with_packet,
+            false => {
+                state.scavenger_dropped += u64::from(queue == SCAVENGER);
+                context.drop(packet, port, Reason::Full);
+            }
         }
     }
 }
@@ -165,11 +223,20 @@ impl Schedule<(), TwoQueues> for ByShare {
         store: &mut TwoQueues,
         _context: &mut Context<'_>,
     ) -> Option<Packet> {
+        if store.bank.occupied(port) & (1 << SCAVENGER) == 0 {
+            let packet = store.pop(port, PRIMARY)?;
+            store.ports[port.index()].sharing.sent(PRIMARY, packet.length(), false);
+            return Some(packet);
+        }
         let firsts = [PRIMARY, SCAVENGER].map(|queue| store.first_length(port, queue));
         let queue = store.ports[port.index()].sharing.next(firsts[PRIMARY], firsts[SCAVENGER])?;
         let packet = store.pop(port, queue)?;
         let is_backlogged = store.bank.occupied(port) & (1 << SCAVENGER) != 0;
-        store.ports[port.index()].sharing.sent(queue, packet.length(), is_backlogged);
+        let state = &mut store.ports[port.index()];
+        state.sharing.sent(queue, packet.length(), is_backlogged);
+        if queue == SCAVENGER {
+            state.scavenger_sent += Traffic { packets: 1, bytes: u64::from(packet.length()) };
+        }
         Some(packet)
     }
 }
@@ -232,10 +299,16 @@ pub type Scavenger<R> = Pattern<R, ByLowerEffort, DropWithoutRoom, ByShare, TwoQ
 /// # Panics
 /// If the settings are not [valid](ScavengerConfig::validate).
 pub fn scavenger<R>(route: R, ports: RouterPorts<'_>, config: &ScavengerConfig) -> Scavenger<R> {
-    let state = PortState { bytes: [0; 2], sharing: Sharing::new(config.scavenger_share) };
+    let state = PortState {
+        bytes: [0; 2],
+        sharing: Sharing::new(config.scavenger_share),
+        scavenger_sent: Traffic::default(),
+        scavenger_dropped: 0,
+    };
     let store = TwoQueues {
         bank: QueueBank::new(ports.ports(), 2, config.packets()),
         ports: vec![state; ports.ports()].into_boxed_slice(),
+        flows: RedirectedFlows::default(),
     };
     let enqueue = DropWithoutRoom { buffers: [config.primary_buffer, config.scavenger_buffer] };
     Pattern { route, classify: ByLowerEffort, enqueue, schedule: ByShare, store, headers: Plain }

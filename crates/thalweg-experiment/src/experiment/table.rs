@@ -201,7 +201,7 @@ keys! {
     pub struct ScavengerQueues {
         /// Buffer of the primary queue of a port, framing included (UVa dissertation 2018, table 4.1).
         primary_buffer: Bytes [Amount] default "5MB",
-        /// Buffer of the scavenger queue of a port, for packets with DSCP 1 (RFC 8622).
+        /// Buffer of the scavenger queue of a port, for packets with DSCP 1 (RFC 8622) and for isolated flows.
         scavenger_buffer: Bytes [Amount] default "5MB",
         /// Share of the link that the scavenger queue gets while both queues are backlogged; 0 is strict priority.
         scavenger_share: f64 [Share] default "0",

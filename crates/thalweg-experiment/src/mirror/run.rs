@@ -2,11 +2,12 @@
 
 use std::convert::Infallible;
 
-use thalweg_emulator::Fabric;
-use thalweg_emulator::mirror::MirrorFeed;
+use thalweg_emulator::mirror::{MirrorFeed, UnknownFlow, flow_of};
+use thalweg_emulator::redirection::{FlowDirection, QueueTallies, RedirectError, Redirected, Release};
+use thalweg_emulator::{Fabric, SlotClock};
 use thalweg_network::routing::ForwardingTable;
 use thalweg_network::{EndpointId, LinkState, RouterId, Topology};
-use thalweg_wire::{Batch, Timestamp};
+use thalweg_wire::{Batch, FlowKey, Protocol, Timestamp};
 
 use crate::plan::Plan;
 use crate::run::{Run, RunError};
@@ -36,6 +37,11 @@ impl<'a> MirroredRun<'a> {
         let run = Run::new(plan)?;
         let feed = MirrorFeed::new(topology, run.clock, routers.iter().copied());
         Ok(MirroredRun { run, feed })
+    }
+
+    /// The slot clock.
+    pub fn clock(&self) -> SlotClock {
+        self.run.clock
     }
 
     /// Emulated time.
@@ -93,10 +99,63 @@ impl<'a> MirroredRun<'a> {
             hosts.set_address(source, destination, address);
         }
     }
+
+    /// Returns the flow whose packets have this 5-tuple at monitor ports. It need not exist yet or any more.
+    ///
+    /// # Errors
+    /// If no flow can have this 5-tuple.
+    pub fn flow(&self, key: &FlowKey) -> Result<FlowDirection, UnknownFlow> {
+        let flow = flow_of(&self.run.plan.topology, key)?;
+        let watched = &self.run.watched;
+        let is_tcp = self.run.traffic.hosts.is_some() && !watched.is_without_transport(flow.flow);
+        match is_tcp == (key.protocol == Protocol::TCP) {
+            true => Ok(flow),
+            false => Err(UnknownFlow::Protocol(key.protocol)),
+        }
+    }
+
+    /// Redirects a flow to the scavenger queues of all routers. If it is redirected already, its counters stay.
+    ///
+    /// # Errors
+    /// If the scheme has no scavenger queue, or too many flows are redirected.
+    pub fn redirect(&mut self, flow: FlowDirection) -> Result<(), RedirectError> {
+        self.run.watched.network.redirect(flow)
+    }
+
+    /// Releases a flow. With `if_packets` only if exactly this many of its packets were redirected and none of them is queued.
+    ///
+    /// # Panics
+    /// If there is no such source.
+    pub fn release(&mut self, flow: FlowDirection, if_packets: Option<u64>) -> Release {
+        self.run.watched.network.release(flow, if_packets)
+    }
+
+    /// Returns what was redirected of a flow; `None` if it is not redirected.
+    ///
+    /// # Panics
+    /// If there is no such source.
+    pub fn redirected(&mut self, flow: FlowDirection) -> Option<Redirected> {
+        self.run.watched.network.redirected(flow)
+    }
+
+    /// Returns the sums of both queues over all mirrored ports. They are zero if the scheme has no scavenger queue.
+    pub fn mirrored_queues(&mut self) -> QueueTallies {
+        let Run { plan, watched, .. } = &mut self.run;
+        let mut sum = QueueTallies::default();
+        for monitor in &plan.monitors {
+            for &port in &monitor.ports {
+                sum += watched.network.queue_tallies(monitor.router, port).unwrap_or_default();
+            }
+        }
+        sum
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use thalweg_emulator::hosts::FlowStatus;
     use thalweg_wire::Nanos;
     use thalweg_wire::parse::Parser;
 
@@ -140,5 +199,52 @@ mod tests {
         assert!(!run.is_over());
         run.run_until(Timestamp(u64::MAX));
         assert!(run.is_over());
+    }
+
+    /// Runs the link of `examples/isolation` for 10 s. Redirects large flows 100 ms after their start if `isolates`, and releases
+    /// them when they have ended. Returns the mean of the bytes in the primary queue, and the queues at the end.
+    fn access_link(isolates: bool) -> (u64, QueueTallies) {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/isolation/link.toml");
+        let plan = || Plan::new(&Experiment::load(&path).unwrap()).unwrap();
+        let topology = plan().topology;
+        let mut run = MirroredRun::new(plan(), &topology).unwrap();
+        let (step, steps) = (Nanos::from_millis(10), 1_000);
+        let mut backlog = 0;
+        let mut redirected: Vec<FlowDirection> = Vec::new();
+        for _ in 0..steps {
+            run.run_until(run.now() + step);
+            run.deliver(|_, _| ());
+            backlog += run.mirrored_queues().primary.backlog.bytes;
+            if !isolates {
+                continue;
+            }
+            let flows: Vec<_> = run.run.traffic.hosts.as_ref().unwrap().flows().collect();
+            let now = run.now();
+            let is_active = |flow: u32| flows.iter().any(|active| active.flow == flow);
+            redirected.retain(|&flow| {
+                let Redirected { traffic, .. } = run.redirected(flow).unwrap();
+                is_active(flow.flow) || run.release(flow, Some(traffic.packets)) == Release::StillSending
+            });
+            let is_large = |flow: &&FlowStatus| {
+                flow.bytes > 1_000_000 && now.since(flow.start) >= Nanos::from_millis(100)
+            };
+            for &FlowStatus { source, destination, flow, .. } in flows.iter().filter(is_large) {
+                let flow = FlowDirection { source, destination, flow };
+                if run.redirected(flow).is_none() {
+                    run.redirect(flow).unwrap();
+                    redirected.push(flow);
+                }
+            }
+        }
+        (backlog / steps, run.mirrored_queues())
+    }
+
+    #[test]
+    fn isolation_of_large_flows_shortens_the_queue_of_all_others() {
+        let (without, _) = access_link(false);
+        let (with, queues) = access_link(true);
+        assert!(queues.scavenger.sent.bytes > 10_000_000, "{queues:?}");
+        assert!(queues.primary.sent.bytes > 10_000_000, "{queues:?}");
+        assert!(with < without / 4, "{with} and {without} bytes");
     }
 }

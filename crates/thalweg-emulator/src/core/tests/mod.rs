@@ -1,4 +1,5 @@
 mod cores;
+mod redirection;
 
 use proptest::prelude::*;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -6,7 +7,7 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use thalweg_network::topology::shapes::{Tiers, dumbbell, fat_tree, leaf_spine, rack, racks};
 use thalweg_network::topology::{LinkSpec, Topology};
 use thalweg_network::{EndpointId, LinkId, PortIndex, RouterId};
-use thalweg_wire::{BitRate, Bytes, Nanos};
+use thalweg_wire::{BitRate, Bytes, Nanos, Timestamp};
 
 use super::blueprint::{Blueprint, BlueprintError};
 use super::emulation::Emulation;

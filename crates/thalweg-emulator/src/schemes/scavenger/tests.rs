@@ -1,7 +1,11 @@
 use proptest::prelude::*;
+use thalweg_network::EndpointId;
 
 use super::*;
+use crate::redirection::MAX_REDIRECTED;
+use crate::router::Router as _;
 use crate::schemes::tests::harness::{Bench, request};
+use crate::slot::Slot;
 
 /// Numbered packets: in the scavenger queue, and their length.
 fn bench(config: ScavengerConfig, packets: &[(bool, u16)]) -> Bench<Scavenger<impl crate::router::Route>> {
@@ -56,4 +60,73 @@ proptest! {
             }
         }
     }
+}
+
+/// The direction of the flow of [`request`].
+fn direction(port: u16, flow: u32) -> FlowDirection {
+    FlowDirection { source: EndpointId(9), destination: EndpointId(port), flow }
+}
+
+#[test]
+fn packets_of_a_redirected_flow_leave_by_the_scavenger_queue_and_are_counted() {
+    let config = ScavengerConfig { scavenger_buffer: 3_200, ..ScavengerConfig::default() };
+    let mut bench = Bench::new(1, |route, ports| scavenger(route, ports, &config));
+    // Flow 7 is redirected, the packets of flow 8 are not. Flow 9 is of lower effort.
+    let flow = direction(0, 7);
+    let router = |bench: &mut Bench<_>| -> QueueTallies {
+        let tally = bench.tally(0);
+        let router: &mut Scavenger<_> = &mut bench.router;
+        router.redirector().unwrap().queues(PortIndex(0), &tally)
+    };
+    bench.arrive([request(0, 7, 0, 1_500)]);
+    let redirector = bench.router.redirector().unwrap();
+    assert_eq!((redirector.redirected(flow), redirector.has_queued(flow)), (None, false), "it is primary");
+    redirector.redirect(flow).unwrap();
+    bench.now = Slot(5);
+    let packets = [(7, 1, 1_000), (8, 2, 1_500), (7, 3, 600), (8, 4, 1_500), (9, 5, 1_500), (7, 6, 900)];
+    bench.arrive(packets.map(|(flow, id, length)| {
+        let mut request = request(0, flow, id, length);
+        request.packet = request.packet.with_traffic_class(if flow == 9 { LOWER_EFFORT << 2 } else { 0 });
+        request
+    }));
+    let redirector = bench.router.redirector().unwrap();
+    assert!(redirector.has_queued(flow) && !redirector.has_queued(direction(0, 8)));
+    redirector.redirect(flow).unwrap();
+    let expected = Redirected {
+        traffic: Traffic { packets: 3, bytes: 2_500 },
+        first: Some(crate::ticks::Ticks::start_of(Slot(5))),
+    };
+    assert_eq!(redirector.redirected(flow), Some(expected), "a second redirection changes nothing");
+    let queues = router(&mut bench);
+    assert_eq!(queues.primary.backlog, Backlog { packets: 3, bytes: 4_500 });
+    assert_eq!(queues.scavenger.backlog, Backlog { packets: 3, bytes: 3_100 });
+    assert_eq!((queues.primary.dropped, queues.scavenger.dropped), (0, 1), "the last packet of flow 7");
+
+    let sent: Vec<u32> = bench.drain()[0].iter().map(|packet| packet.id()).collect();
+    assert_eq!(sent, [0, 2, 4, 1, 3, 5]);
+    let queues = router(&mut bench);
+    assert_eq!(queues.primary.sent, Traffic { packets: 3, bytes: 4_500 });
+    assert_eq!(queues.scavenger.sent, Traffic { packets: 3, bytes: 3_100 });
+    assert_eq!((queues.primary.backlog, queues.scavenger.backlog), Default::default());
+
+    let redirector = bench.router.redirector().unwrap();
+    assert!(!redirector.has_queued(flow));
+    redirector.release(flow);
+    assert_eq!(redirector.redirected(flow), None);
+    bench.arrive([request(0, 7, 7, 1_500)]);
+    assert_eq!(router(&mut bench).primary.backlog.packets, 1);
+}
+
+#[test]
+fn redirected_flows_are_bounded() {
+    let config = ScavengerConfig { primary_buffer: 2_000, scavenger_buffer: 2_000, scavenger_share: 0.0 };
+    let mut bench = Bench::new(1, |route, ports| scavenger(route, ports, &config));
+    let redirector = bench.router.redirector().unwrap();
+    for flow in 0..MAX_REDIRECTED as u32 {
+        redirector.redirect(direction(0, flow)).unwrap();
+    }
+    assert_eq!(redirector.redirect(direction(1, 0)), Err(RedirectError::Full));
+    assert_eq!(redirector.redirect(direction(0, 3)), Ok(()), "it is redirected already");
+    redirector.release(direction(0, 5));
+    assert_eq!(redirector.redirect(direction(1, 0)), Ok(()));
 }

@@ -9,7 +9,7 @@ use crate::outcome::{Dropped, Reason, Request};
 use crate::packet::Packet;
 use crate::ports::lane::Lane;
 use crate::ports::port::{Copied, Port, Ports};
-use crate::ports::tally::Verdicts;
+use crate::ports::tally::{PortTally, Verdicts};
 use crate::queues::port_set::PortSet;
 use crate::router::context::Context;
 use crate::router::{Route, Router, RouterPorts};
@@ -141,6 +141,11 @@ impl<R: Router> Bench<R> {
     pub(crate) fn waiting(&self) -> u64 {
         let backlog = |port: usize| u64::from(self.router.backlog(PortIndex(port as u16)).packets);
         (0..self.ports.len()).map(backlog).sum()
+    }
+
+    /// Counters of a port.
+    pub(crate) fn tally(&self, port: usize) -> PortTally {
+        PortTally { sent: self.ports[port].sent(), verdicts: self.verdicts[port] }
     }
 
     /// Marked packets of port 0.

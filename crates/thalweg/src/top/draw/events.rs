@@ -198,11 +198,16 @@ fn redirection_text(redirection: &Redirection) -> (String, String) {
         None => "",
     };
     let after = bytes.map_or_else(String::new, |bytes| format!(" after {}", Bytes(bytes)));
+    // What other packets wait behind.
+    let queue = match (redirection.primary_backlog_before, redirection.primary_backlog_after) {
+        (Some(before), Some(now)) => format!(", primary queue {}, was {}", Bytes(now), Bytes(before)),
+        _ => String::new(),
+    };
     match phase {
         RedirectionPhase::Waiting => (format!("· isolation {key}"), ": waiting".to_owned()),
         RedirectionPhase::Requested => (format!("· isolation {key}"), ": requested".to_owned()),
         RedirectionPhase::Redirected => (format!("▽ isolated {key}"), String::new()),
-        RedirectionPhase::Confirmed => (format!("✓ isolated {key}"), ": confirmed".to_owned()),
+        RedirectionPhase::Confirmed => (format!("✓ isolated {key}"), format!(": confirmed{queue}")),
         RedirectionPhase::Draining => (format!("· isolation {key}"), format!("{cause}, draining")),
         RedirectionPhase::Releasing => (format!("· isolation {key}"), format!("{cause}, releasing")),
         RedirectionPhase::Released => (format!("△ released {key}"), format!("{after}{cause}")),
@@ -224,5 +229,26 @@ fn loss_text(loss: Loss) -> String {
         Loss::Invalid(count) => {
             format!("{} not understood: is the daemon another version?", events(count))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_confirmed_redirection_shows_what_other_packets_waited_behind() {
+        let text = |before: &str, after: &str| {
+            let json = format!(
+                r#"{{"id":1,"flow":{{"src":"10.0.0.8","dst":"10.0.0.1","src_port":33774,"dst_port":16384,"protocol":6}},
+                "key":"tcp 10.0.0.8:33774 > 10.0.0.1:16384","reason":"cheetah","found_by":"tor0","rate_bps":41514096,"detected":null,
+                "phase":"confirmed","requested":"2026-11-27T03:29:52.096579350Z","redirected":null,"first_packet":null,
+                "confirmed":null,"ended":null,"cause":null,"forced":false,"packets":6530,"bytes":10041804,
+                "primary_backlog_before":{before},"primary_backlog_after":{after},"error":null}}"#
+            );
+            redirection_text(&serde_json::from_str(&json).unwrap()).1
+        };
+        assert_eq!(text("444482", "12304"), ": confirmed, primary queue 12.3 kB, was 444 kB");
+        assert_eq!(text("null", "null"), ": confirmed");
     }
 }

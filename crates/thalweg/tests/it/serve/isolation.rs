@@ -17,14 +17,14 @@ fn isolating(lines: &str) -> Serve {
     serve
 }
 
-/// Creates the daemon of `examples/isolation`, with these lines in `[isolation]` instead of the actuator `log`.
+/// Creates the daemon of `examples/isolation`, with these lines in `[isolation]` instead of its actuator.
 pub(super) fn configured(lines: &str) -> Serve {
     let serve = Serve::new("");
     let examples = root().join("examples/isolation");
     fs::copy(examples.join("link.toml"), serve.path("link.toml")).unwrap();
     let example = fs::read_to_string(examples.join("thalweg.toml")).unwrap();
     let example = example.replace("/tmp/thalweg-isolation", "state");
-    let example = example.replace("actuator = \"log\"\n", lines);
+    let example = example.replace("actuator = \"emulated\"\n", lines);
     let text = format!("[api]\nlisten = \"{}\"\n{example}", serve.address);
     fs::write(serve.path("thalweg.toml"), text).unwrap();
     serve
@@ -67,6 +67,50 @@ fn cheetah_flows_of_an_emulated_network_are_redirected_and_released() {
     assert!(refused["detail"].as_str().unwrap().contains("never_ports"), "{refused}");
     serve.signal("-TERM");
     assert_eq!(serve.ended(), Some(0), "{}", serve.log());
+}
+
+#[test]
+fn cheetah_flows_move_to_the_scavenger_queue_of_an_emulated_link() {
+    let mut serve = configured("actuator = \"emulated\"\nquiet = \"300ms\"\n");
+    let link = fs::read_to_string(serve.path("link.toml")).unwrap();
+    // Large flows that are shorter, and start more often.
+    let often = link.replace("\"0.095 200kB\", \"0.005 10MB\"", "\"0.07 200kB\", \"0.03 2MB\"");
+    assert_ne!(often, link);
+    fs::write(serve.path("link.toml"), often).unwrap();
+    serve.start();
+    // Its host does not exist; the second never sends.
+    let unknown = "/v1/redirections/tcp%20192.0.2.1:32768%20%3E%2010.0.0.1:16384";
+    let silent = "/v1/redirections/tcp%2010.0.0.2:65535%20%3E%2010.0.0.1:32767";
+    assert_eq!(send(&serve, "PUT", unknown, &json!({})).0, 200);
+    assert_eq!(send(&serve, "PUT", silent, &json!({})).0, 200);
+    serve.wait("some were released", |serve| count(serve, "released") >= 2);
+    let error = serve.get(unknown).unwrap()["error"].clone();
+    assert_eq!(error, "no host of the emulated network has the address 192.0.2.1");
+    let silent = serve.get(silent).unwrap();
+    assert_eq!((&silent["phase"], &silent["packets"]), (&json!("redirected"), &json!(0)), "{silent}");
+
+    let redirections = serve.get("/v1/redirections?limit=100").unwrap();
+    assert_eq!((&redirections["actuator"], &redirections["error"]), (&json!("emulated"), &Value::Null));
+    let mut packets = 0;
+    for ended in redirections["ended"].as_array().unwrap() {
+        assert_eq!((&ended["phase"], &ended["forced"]), (&json!("released"), &json!(false)), "{ended}");
+        assert!(ended["confirmed"].is_string() && ended["first_packet"].is_string(), "{ended}");
+        assert!(ended["primary_backlog_after"].is_u64(), "{ended}");
+        // The rest had left before the flow was found.
+        assert!(ended["bytes"].as_u64().unwrap() > 500_000, "{ended}");
+        packets += ended["packets"].as_u64().unwrap();
+    }
+    let [scavenger, primary] = ["scavenger", "primary"].map(|queue| redirections["queues"][queue].clone());
+    let received =
+        scavenger["sent_packets"].as_u64().unwrap() + scavenger["dropped_packets"].as_u64().unwrap();
+    assert!(received >= packets, "{redirections}");
+    assert!(primary["sent_packets"].as_u64().unwrap() > 0, "{redirections}");
+    assert!(serve.metric("thalweg_redirected_packets_total{result=\"redirected\"}").unwrap() >= packets);
+    assert_eq!((count(&serve, "forced"), count(&serve, "restored"), count(&serve, "ineffective")), (0, 0, 0));
+    serve.signal("-TERM");
+    assert_eq!(serve.ended(), Some(0), "{}", serve.log());
+    let log = serve.log();
+    assert!(log.contains("isolation stopped") && log.contains(" failed=0"), "{log}");
 }
 
 #[test]
