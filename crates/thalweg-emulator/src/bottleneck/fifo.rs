@@ -8,7 +8,7 @@
 //! that there is room, the packets that have started meanwhile are subtracted, each once. The queue at the start of a
 //! flow's round is found in the same way.
 //!
-//! **Guarantee.** Decisions, departures and tallies are those of a [`Port`](super::port::Port) with an empty scavenger
+//! **Guarantee.** Decisions, departures and tallies are those of a [`Port`] with an empty scavenger
 //! queue, to the picosecond: a test compares them packet by packet.
 //!
 //! **Cost.** O(1) amortised per packet; 4 bytes per packet of a busy period, at most twice what the buffer can hold,
