@@ -82,7 +82,7 @@ pub fn run(options: &ThresholdOptions) -> anyhow::Result<()> {
     ));
     page.paragraph(format!(
         "The target for {} s of traffic on one core is {:.0} minutes for all packets and {:.0} minutes for a quick simulation, which replays a \
-         fifteenth of them.{} A quick simulation states the standard error of each loss: the largest, in percentage points of loss, and by how many \
+         quarter of them.{} A quick simulation states the standard error of each loss: the largest, in percentage points of loss, and by how many \
          standard errors it differs from the simulation of all packets at most.",
         grouped(HOUR),
         TARGETS.0 / 60.0,
@@ -111,7 +111,7 @@ pub fn run(options: &ThresholdOptions) -> anyhow::Result<()> {
         row!(
             table,
             it.flow,
-            if it.is_quick { "a fifteenth" } else { "all" },
+            if it.is_quick { "a quarter" } else { "all" },
             grouped(it.packets),
             format!("{:.1}", it.nanos / 1e9),
             format!("{:.1}", it.nanos / 1e9 * HOUR as f64 / options.seconds as f64),
@@ -133,7 +133,7 @@ fn simulate<F: PortFlow>(
     seconds: u64,
     flow: impl Fn(BitRate, Nanos) -> F,
 ) -> anyhow::Result<Ran> {
-    eprintln!("{name}, {}", if is_quick { "a fifteenth" } else { "all" });
+    eprintln!("{name}, {}", if is_quick { "a quarter" } else { "all" });
     let config = SetupConfig {
         port_rate: PORT,
         buffer: 5_000_000,

@@ -698,7 +698,7 @@ choices! {
     pub enum SimulateName {
         /// all packets
         All = "all",
-        /// a fifteenth of them; the error is estimated
+        /// a quarter of them; the error is estimated
         Quick = "quick",
     }
 }
