@@ -1,7 +1,7 @@
 //! Isolation by tc with very many redirections: a daemon whose collector finds ever new cheetah flows.
 //!
 //! A router in a network namespace forwards flows of one packet per second, each of which is a cheetah flow by a very low rate
-//! threshold. Flows live for [`LIFE`] seconds, so that each second as many are redirected as released. tcpreplay sends them.
+//! threshold. Flows live for `LIFE` seconds, so that each second as many are redirected as released. tcpreplay sends them.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

@@ -11,7 +11,7 @@
 //! request with a known address is no confirmation, so it would still query. A reply confirms the known address and
 //! prevents queries for another 15 s (half of `base_reachable_time` of arp(7)).
 //!
-//! **IPv6** is rerouted in the same way, by [`ndp`](crate::ndp), if the topology has the IPv6 addresses of both hosts.
+//! **IPv6** is rerouted in the same way, by [`ndp`], if the topology has the IPv6 addresses of both hosts.
 //!
 //! The reverse direction of a connection is a separate pair.
 

@@ -1,9 +1,9 @@
 //! Adaptation of the rate threshold R to the traffic (Maji, dissertation, University of Virginia 2018, sections 3.2 and 4.2:
 //! the traffic analysis module of CFTES).
 //!
-//! The background traffic of each [period](period) is recorded and summarised as a [tag](tag). If the [library](library) has
+//! The background traffic of each [period] is recorded and summarised as a [tag]. If the [library] has
 //! [loss curves](loss_curve) of similar traffic, the period's threshold is the largest rate with an acceptable loss. Otherwise
-//! a simulation of the recorded packets finds a curve. The tag of the coming period is [forecast](forecast) from those of
+//! a simulation of the recorded packets finds a curve. The tag of the coming period is [forecast](mod@forecast) from those of
 //! earlier periods, and its threshold is that of this tag.
 //!
 //! **Noise.** Loss is rare: that of one hour is mostly chance. So curves of similar traffic are pooled, and as long as the pooled
@@ -16,7 +16,7 @@
 //! | [`tag`] | mean rate and burstiness |
 //! | [`loss_curve`] | loss by rate, and the threshold that follows |
 //! | [`library`] | loss curves by tag, pooled |
-//! | [`forecast`] | the tag of the coming period |
+//! | [`mod@forecast`] | the tag of the coming period |
 //! | [`equation`] | equation 3.2, which needs no simulation |
 //! | [`regulator`] | lowers R if the router counts more loss than is acceptable |
 //!

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! The collector that is recorded receives all packets of the link. Its packet thread only copies time and length of each
-//! ([`crate::collectors::background`]).
+//! (`collectors::background`).
 //!
 //! | file | contents |
 //! |---|---|

@@ -29,7 +29,7 @@
 //!
 //! **Short frames fit more often.** A full buffer of bytes drains by a frame until the next full-sized one fits, and
 //! a very short one fits before. So acknowledgements are nearly all sampled at a port that counts bytes. From there on the
-//! ratio falls linearly to `q` at an eighth of the size of the TCP flows' packets ([`Ratio::of_frames`]); above, ports
+//! ratio falls linearly to `q` at an eighth of the size of the TCP flows' packets (`Ratio::of_frames`); above, ports
 //! differ too much to correct for it.
 //!
 //! **Cost:** eight additions per span. No allocation.

@@ -10,8 +10,8 @@
 //! | file | contents |
 //! |---|---|
 //! | `redirect.bpf.c` | the program (`redirect.bpf.o` is compiled from it by `scripts/bpf.sh`) |
-//! | [`maps`] | its maps |
-//! | [`plan`] | classes and queues |
+//! | `maps` | its maps |
+//! | `plan` | classes and queues |
 //!
 //! **Cost**: a redirection is two writes to maps. A packet costs one lookup, a redirected one three.
 //!

@@ -25,11 +25,11 @@
 //! its beginning.
 //!
 //! **Memory.** A direction that never moves more than one quantum (9.8 kB at 50 Mbit/s and 100 ms), as nearly all do,
-//! takes none. The others share a fixed number of [tracks](tracks) of 1.1 KiB (both directions). A track is stale if its flow
+//! takes none. The others share a fixed number of tracks of 1.1 KiB (both directions). A track is stale if its flow
 //! passed no milestone within `T`; another flow that needs a track then takes it. On average a link of `C` bit/s
 //! passes `C * T / (8 * q)` milestones within `T`, which is the number of tracks that it needs. Adversarial traffic
 //! can pass more, since a single byte may complete a milestone. If no track is available, the milestone is not kept
-//! but counted. [Logs](packet_log) take 24 bytes for each packet within `T`, in chunks of 32, of which there are as many as
+//! but counted. Logs take 24 bytes for each packet within `T`, in chunks of 32, of which there are as many as
 //! tracks. Without a free chunk the flow is not watched, which may leave it undecided. Packets are logged together if they have
 //! at most `V / 8192` bytes: a window that begins between two of them has an uncertainty of as much.
 //!

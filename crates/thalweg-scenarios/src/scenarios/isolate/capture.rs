@@ -1,6 +1,6 @@
 //! Records packets at an interface of a namespace, through AF_PACKET, with the times at which the kernel saw them.
 //!
-//! Memory is bounded: packets beyond [`MAX_PACKETS`] are counted. Packets that the kernel dropped are counted too.
+//! Memory is bounded: packets beyond `MAX_PACKETS` are counted. Packets that the kernel dropped are counted too.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -18,7 +18,7 @@
 //! | [`ping`] | echo requests, and their delays |
 //! | [`flow`] | what the records say about the TCP flow: threshold crossed, retransmissions, overtaking |
 //! | [`daemon`] | the daemon and its configuration |
-//! | [`run`] | one run |
+//! | [`mod@run`] | one run |
 //! | [`saturation`] | what the scavenger queue gets while the primary queue fills the link |
 //! | [`bounds`] | the claims, with bounds that were fixed before the first measurement |
 //!

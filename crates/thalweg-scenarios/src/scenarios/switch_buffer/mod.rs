@@ -12,7 +12,7 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | [`run`] | one run of a case |
+//! | [`mod@run`] | one run of a case |
 //! | [`bounds`] | the claims, with bounds that were fixed before the first measurement |
 
 pub mod bounds;
