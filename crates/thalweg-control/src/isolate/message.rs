@@ -83,6 +83,27 @@ pub enum Command {
     },
 }
 
+impl Command {
+    /// Whether an actuator answers this command, at once or later.
+    pub fn expects_answer(&self) -> bool {
+        matches!(self, Command::Redirect(..) | Command::Release { .. })
+    }
+}
+
+impl Input {
+    /// Whether this answers a command.
+    pub fn is_answer(&self) -> bool {
+        match self {
+            Input::Redirected(_) | Input::Failed(..) => true,
+            Input::Released(_) | Input::StillSending(_) | Input::ReleaseFailed(..) => true,
+            Input::Tick | Input::Began { .. } | Input::Ended(_) | Input::Release(_) | Input::ReleaseAll => {
+                false
+            }
+            Input::Reading(_) | Input::Lost(..) => false,
+        }
+    }
+}
+
 /// Counters of the queues, and of redirected flows. Flows are read before queues.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reading {

@@ -18,8 +18,11 @@ use crate::event::{Event, EventKind};
 use crate::hub::Hub;
 use crate::lifecycle::Lifecycle;
 
-/// Maximum delay of retries and of answers.
+/// Maximum delay of retries.
 const TICK: Duration = Duration::from_millis(20);
+
+/// Maximum delay of an answer that is awaited.
+const ANSWER_DELAY: Duration = Duration::from_millis(2);
 
 /// Interval at which the counters of a flow are read, unless there are too many for that.
 const READ_INTERVAL: Duration = Duration::from_millis(100);
@@ -78,6 +81,8 @@ pub(super) struct Driver {
     hub: Arc<Hub>,
     lifecycle: Lifecycle,
     name: Arc<str>,
+    /// Commands that the isolator will answer later.
+    unanswered: usize,
 }
 
 impl Driver {
@@ -89,7 +94,7 @@ impl Driver {
         hub: Arc<Hub>,
         lifecycle: Lifecycle,
     ) -> Driver {
-        Driver { isolation, isolator, findings, wakeups, hub, lifecycle, name: NAME.into() }
+        Driver { isolation, isolator, findings, wakeups, hub, lifecycle, name: NAME.into(), unanswered: 0 }
     }
 
     /// Starts the isolator, and takes over redirections of an earlier run.
@@ -112,7 +117,10 @@ impl Driver {
     pub(super) fn run(mut self) {
         let (mut pace, mut checked) = (Pace::start(), Instant::now());
         while !self.lifecycle.is_stopping() {
-            self.wait(pace.wait());
+            self.wait(match self.unanswered {
+                0 => pace.wait(),
+                _ => pace.wait().min(ANSWER_DELAY),
+            });
             self.advance(&mut pace);
             if checked.elapsed() >= CHECK_INTERVAL {
                 checked = Instant::now();
@@ -164,6 +172,9 @@ impl Driver {
     /// Does what is due: answers, counters, retries. Publishes what has changed.
     fn advance(&mut self, pace: &mut Pace) {
         for answer in self.isolator.answers() {
+            if answer.is_answer() {
+                self.unanswered = self.unanswered.saturating_sub(1);
+            }
             self.apply(answer);
         }
         let now = Instant::now();
@@ -240,7 +251,9 @@ impl Driver {
                 work.isolation.next_command()
             };
             let Some(command) = command else { return };
+            let expects_answer = command.expects_answer();
             input = self.isolator.execute(command, monotonic());
+            self.unanswered += usize::from(expects_answer && input.is_none());
         }
     }
 
