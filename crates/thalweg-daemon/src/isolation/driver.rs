@@ -205,6 +205,10 @@ impl Driver {
             let isolation = &mut self.isolation.state().lock().isolation;
             (isolation.next_to_read(READ_AT_ONCE), isolation.active_count())
         };
+        if count == 0 {
+            // A command whose answer was lost is forgotten with its redirection.
+            self.unanswered = 0;
+        }
         match self.isolator.read(&flows, monotonic()) {
             Ok(Some(reading)) => self.apply(Input::Reading(reading)),
             Ok(None) => {}
