@@ -120,7 +120,7 @@ fn simulations_of_a_threshold_state_their_target_and_the_error_of_a_sample() {
     for (flow, packets) in [("rounds", "1,236,043"), ("TCP", "1,343,649")] {
         let all = cells(&page, &format!("{flow} | all"));
         assert_eq!((all[2], all[5], all[8]), (packets, "1,800", "-"));
-        let quick = cells(&page, &format!("{flow} | a fifteenth"));
+        let quick = cells(&page, &format!("{flow} | a quarter"));
         assert_eq!(quick[5], "120");
         assert!(quick[8].parse::<f64>().is_ok(), "{quick:?}");
     }
@@ -182,10 +182,13 @@ fn every_experiment_of_flexplane_writes_result_table_and_plot() {
 
 #[test]
 fn every_experiment_of_planck_writes_result_table_and_plot() {
-    for name in ["bursts", "latency", "slow-start", "error", "timeline"] {
+    let (short, long) = ("0.004", "0.01");
+    for (name, seconds) in
+        [("bursts", short), ("latency", short), ("slow-start", short), ("error", short), ("timeline", long)]
+    {
         let folder = tempfile::tempdir().unwrap();
         let name = format!("planck-{name}");
-        let page = bench(folder.path(), &["experiment", &name, "--seconds", "0.004", "--seeds", "1"]);
+        let page = bench(folder.path(), &["experiment", &name, "--seconds", seconds, "--seeds", "1"]);
         assert!(
             page.contains("plot.svg") && page.contains("| what the paper says | here |"),
             "{name}: {page}"

@@ -129,7 +129,8 @@ impl Maps {
     /// Removes the entries that have expired, among the next ones.
     pub(super) fn sweep(&mut self, now: Timestamp) -> io::Result<()> {
         let part = self.redirections.entries_after(self.swept.as_ref(), SWEPT)?;
-        self.swept = part.last().map(|(flow, _)| *flow);
+        // After the last part comes the first.
+        self.swept = part.last().filter(|_| part.len() == SWEPT).map(|(flow, _)| *flow);
         for (flow, entry) in &part {
             if Entry::read(entry).expires <= now {
                 self.redirections.remove(flow)?;
