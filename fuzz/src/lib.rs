@@ -5,6 +5,7 @@
 
 pub mod capture_file;
 pub mod config;
+pub mod emulation_protocol;
 pub mod experiment;
 pub mod filter;
 pub mod flow_export;

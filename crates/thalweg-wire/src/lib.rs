@@ -8,6 +8,7 @@
 
 mod amount;
 pub mod capture_file;
+pub mod emulation_protocol;
 pub mod flow_export;
 pub mod flow_key;
 pub mod link_type;

@@ -3,6 +3,7 @@
 //! `fuzz/corpus/TARGET` contains the seeds from `seeds` and inputs found by fuzzing. `THALWEG_SEEDS=write cargo test
 //! --test it fuzz_corpus` rewrites the seeds.
 
+mod emulation_protocol;
 mod flow_export;
 mod openflow;
 mod seeds;
@@ -93,6 +94,11 @@ fn corpus_workloads_parse_or_are_refused() {
 #[test]
 fn corpus_openflow_streams_decode_or_are_refused() {
     run("openflow", fuzz::openflow::check);
+}
+
+#[test]
+fn corpus_emulation_datagrams_decode_or_are_refused() {
+    run("emulation_protocol", fuzz::emulation_protocol::check);
 }
 
 #[test]
