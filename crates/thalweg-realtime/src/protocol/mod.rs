@@ -32,7 +32,7 @@
 //! timeouts wait.
 //!
 //! **Cost.** Tables are allocated at the start, nothing later. Per packet: a hash lookup at each submission and decision, and a
-//! few links of lists. Memory of an endpoint: about 120 bytes for each packet that it can hold; of an arbiter: about 80 bytes for each
+//! few links of lists. Memory of an endpoint: about 170 bytes for each packet that it can hold; of an arbiter: about 80 bytes for each
 //! request and 600 for each flow of an endpoint.
 
 mod arbiter;
