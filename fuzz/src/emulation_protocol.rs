@@ -34,7 +34,9 @@ pub fn check(data: &[u8]) {
         Direction::ToEndpoint => {
             let each = |datagram: &Datagram<'_>| {
                 let answers = datagram.answers();
-                let packets = answers.flat_map(|(flow, answer)| answer.indices().map(move |index| (flow, index, answer.verdict)));
+                let packets = answers.flat_map(|(flow, answer)| {
+                    answer.indices().map(move |index| (flow, index, answer.verdict))
+                });
                 packets.collect::<Vec<_>>()
             };
             let expected = each(&datagram);
@@ -51,7 +53,9 @@ pub fn check(data: &[u8]) {
 fn check_offset(error: DecodeError, length: usize) {
     let offset = match error {
         DecodeError::Truncated { offset, found, .. } => return assert_eq!(offset + found, length, "{error}"),
-        DecodeError::Value { offset, .. } | DecodeError::Number { offset, .. } | DecodeError::Index { offset, .. } => offset,
+        DecodeError::Value { offset, .. }
+        | DecodeError::Number { offset, .. }
+        | DecodeError::Index { offset, .. } => offset,
         DecodeError::Version { .. } => 0,
         _ => panic!("the checksum is right: {error}"),
     };

@@ -28,7 +28,8 @@ pub struct RequestId {
     generation: u32,
 }
 
-/// The request has been answered already, or is of an earlier session of the endpoint. The answer has no effect, and is counted.
+/// The request has been answered already, or is of an earlier session of the endpoint. The answer has no effect, and
+/// is counted.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[error("the request has been answered already, or the endpoint has restarted")]
 pub struct ObsoleteRequest;
@@ -46,8 +47,8 @@ struct Slot {
 /// The lowest index of a flow on which the endpoint has not decided, as far as it is known here.
 type Base = u64;
 
-/// The side of the arbiter: its session with one endpoint. The [module](super) explains how to drive it. An arbiter has one for each endpoint, and finds it by the
-/// [header](thalweg_wire::emulation_protocol::Header::decode).
+/// The side of the arbiter: its session with one endpoint. The [module](super) explains how to drive it. An arbiter
+/// has one for each endpoint, and finds it by the [header](thalweg_wire::emulation_protocol::Header::decode).
 pub struct ArbiterSession {
     options: ArbiterOptions,
     channel: Channel,
@@ -64,7 +65,8 @@ pub struct ArbiterSession {
 }
 
 impl ArbiterSession {
-    /// A session with an endpoint that has not been heard. `session` is later than that of any earlier run of this arbiter, as
+    /// A session with an endpoint that has not been heard. `session` is later than that of any earlier run of this
+    /// arbiter, as
     /// [`Session::started_at`] the current time. All memory is allocated here.
     ///
     /// # Errors
@@ -87,8 +89,8 @@ impl ArbiterSession {
         })
     }
 
-    /// Takes a datagram of the endpoint. Calls `emulate` for each request that has not arrived before, in the endpoint's order within
-    /// each flow.
+    /// Takes a datagram of the endpoint. Calls `emulate` for each request that has not arrived before, in the
+    /// endpoint's order within each flow.
     ///
     /// # Errors
     /// If the datagram is refused. That is counted, and normal after losses and restarts.
@@ -162,7 +164,8 @@ impl ArbiterSession {
         Ok(datagram)
     }
 
-    /// If the endpoint knows a later session of this arbiter, the clock was set back between them: takes an even later one.
+    /// If the endpoint knows a later session of this arbiter, the clock was set back between them: takes an even
+    /// later one.
     fn check_session(&mut self, endpoint: Session, known: Option<Session>) {
         if let Some(later) = known.filter(|known| known.is_later_than(self.channel.session())) {
             self.counters.datagrams.sessions_renewed += 1;
@@ -172,8 +175,8 @@ impl ArbiterSession {
         }
     }
 
-    /// Whether there are slots for all requests and flows of a datagram that have not arrived before. Its idle flows become the last to be
-    /// evicted, so that its new flows do not evict them.
+    /// Whether there are slots for all requests and flows of a datagram that have not arrived before. Its idle flows
+    /// become the last to be evicted, so that its new flows do not evict them.
     fn has_room(&mut self, datagram: &Datagram<'_>) -> bool {
         self.datagrams += 1;
         let (mut new_requests, mut new_flows, mut idle) = (0, 0, 0);
@@ -278,8 +281,8 @@ impl ArbiterSession {
         });
     }
 
-    /// Writes the next datagram to the start of `buffer`, which has at least [`LinkOptions::max_datagram`] bytes, and returns its
-    /// length. None if nothing is to be sent now.
+    /// Writes the next datagram to the start of `buffer`, which has at least [`LinkOptions::max_datagram`] bytes, and
+    /// returns its length. None if nothing is to be sent now.
     ///
     /// # Panics
     /// If the buffer is shorter.

@@ -10,9 +10,11 @@ struct Link {
     chain: u32,
 }
 
-/// A fixed number of chains over the items 0 to n - 1. An item is in at most one chain. Every operation takes constant time.
+/// A fixed number of chains over the items 0 to n - 1. An item is in at most one chain. Every operation takes
+/// constant time.
 ///
-/// Each chain is a ring through a link of its own behind those of the items, so that an item can leave its chain without knowing which.
+/// Each chain is a ring through a link of its own behind those of the items, so that an item can leave its chain
+/// without knowing which.
 pub(super) struct Chains {
     links: Box<[Link]>,
     lengths: Box<[u32]>,

@@ -54,8 +54,8 @@ pub struct EndpointCounters {
     pub switches: u64,
 }
 
-/// What an arbiter counts in its session with one endpoint. Every request accepted ends in one of `acknowledged`, `abandoned` and
-/// `forgotten`.
+/// What an arbiter counts in its session with one endpoint. Every request accepted ends in one of `acknowledged`,
+/// `abandoned` and `forgotten`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ArbiterCounters {
     /// Datagrams.

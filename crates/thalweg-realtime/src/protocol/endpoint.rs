@@ -44,8 +44,8 @@ impl Arbiter {
     }
 }
 
-/// The number of a packet while it is held, less than [`EndpointOptions::max_packets`]: a place for the packet itself. It is free for another
-/// packet after the decision.
+/// The number of a packet while it is held, less than [`EndpointOptions::max_packets`]: a place for the packet
+/// itself. It is free for another packet after the decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PacketSlot(pub u32);
 
@@ -340,8 +340,9 @@ impl Endpoint {
         self.probed_at = None;
     }
 
-    /// Does what is due: drops packets whose deadline has passed, and calls `decide` for each; repeats requests of lost
-    /// datagrams; replaces a silent arbiter. Hand over all datagrams that have arrived before, lest their sender seems silent.
+    /// Does what is due: drops packets whose deadline has passed, and calls `decide` for each; repeats requests of
+    /// lost datagrams; replaces a silent arbiter. Hand over all datagrams that have arrived before, lest their sender
+    /// seems silent.
     pub fn tick(&mut self, now: Timestamp, mut decide: impl FnMut(PacketSlot, Decision)) -> Option<Command> {
         while let Some(slot) = self.slots.first(HELD).filter(|slot| self.deadline_of(*slot) <= now) {
             self.settle(slot);
@@ -363,8 +364,8 @@ impl Endpoint {
         Some(Command::SwitchTo(self.arbiter))
     }
 
-    /// Writes the next datagram to the start of `buffer`, which has at least [`LinkOptions::max_datagram`] bytes. None if nothing is
-    /// to be sent now.
+    /// Writes the next datagram to the start of `buffer`, which has at least [`LinkOptions::max_datagram`] bytes.
+    /// None if nothing is to be sent now.
     ///
     /// # Panics
     /// If the buffer is shorter.

@@ -118,8 +118,8 @@ impl<S: Copy + Default> FlowTable<S> {
         (0..self.slots.len() as u32).for_each(|slot| self.chains.push_back(FREE, slot));
     }
 
-    /// The position of a flow among those of a datagram: that of its first packet or request. `ranks` counts the flows so far. Returns also
-    /// whether the flow is new in the datagram. Datagrams are numbered from 1.
+    /// The position of a flow among those of a datagram: that of its first packet or request. `ranks` counts the
+    /// flows so far. Returns also whether the flow is new in the datagram. Datagrams are numbered from 1.
     pub(super) fn mark(&mut self, slot: u32, datagram: u64, ranks: &mut u32) -> (u32, bool) {
         let marked = &mut self.slots[slot as usize];
         let is_new = marked.mark != datagram;

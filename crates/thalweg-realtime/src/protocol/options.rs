@@ -18,7 +18,8 @@ const MAX_ENTRIES: u32 = 1 << 24;
 /// How datagrams are sent, by either side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkOptions {
-    /// The maximum length of a datagram in bytes, without IP and UDP headers. Default: 1,472, for an MTU of 1,500 bytes.
+    /// The maximum length of a datagram in bytes, without IP and UDP headers. Default: 1,472, for an MTU of 1,500
+    /// bytes.
     pub max_datagram: usize,
     /// The number of requests or answers that are sent at once. Fewer wait for `batch_delay`. Default: 8.
     pub batch: u32,
@@ -57,8 +58,8 @@ pub struct EndpointOptions {
     pub link: LinkOptions,
     /// The maximum number of packets that are held. Further ones are refused, and counted. Default: 16,384.
     pub max_packets: u32,
-    /// The maximum number of flows that are remembered. The one that has been idle for longest gives way; if none is idle, packets
-    /// of further flows are refused, and counted. At most the arbiter's limit. Default: 1,024.
+    /// The maximum number of flows that are remembered. The one that has been idle for longest gives way; if none is
+    /// idle, packets of further flows are refused, and counted. At most the arbiter's limit. Default: 1,024.
     pub max_flows: u32,
     /// The maximum time that a packet is held. Then it is dropped, and counted. Default: 500 ms.
     pub deadline: Nanos,
@@ -92,14 +93,15 @@ pub struct ArbiterOptions {
     pub endpoint: u16,
     /// How datagrams are sent.
     pub link: LinkOptions,
-    /// The maximum number of requests that are emulated or whose answer is not acknowledged yet. A datagram that would exceed it is refused
-    /// and counted, and the endpoint sends its requests again. At least the number of requests that a datagram can have, a sixth
-    /// of its length. Default: 16,384.
+    /// The maximum number of requests that are emulated or whose answer is not acknowledged yet. A datagram that
+    /// would exceed it is refused and counted, and the endpoint sends its requests again. At least the number of
+    /// requests that a datagram can have, a sixth of its length. Default: 16,384.
     pub max_requests: u32,
-    /// The maximum number of flows that are remembered; at the limit as with requests. The one that has been idle for longest
-    /// gives way, and its late duplicates can be emulated twice. Default: 1,024.
+    /// The maximum number of flows that are remembered; at the limit as with requests. The one that has been idle for
+    /// longest gives way, and its late duplicates can be emulated twice. Default: 1,024.
     pub max_flows: u32,
-    /// An answer that is lost later than this after the emulation is not sent again, but counted: the endpoint's deadline has passed. Default: 500 ms.
+    /// An answer that is lost later than this after the emulation is not sent again, but counted: the endpoint's
+    /// deadline has passed. Default: 500 ms.
     pub answer_lifetime: Nanos,
 }
 

@@ -151,8 +151,8 @@ impl Outbox {
         self.in_flight.first().map(|datagram| datagram.sent_at + self.round_trip.timeout())
     }
 
-    /// Makes the items of lost datagrams ready, before all others, if `keep` says so. Otherwise they are neither ready nor in
-    /// flight. Returns the number of lost datagrams.
+    /// Makes the items of lost datagrams ready, before all others, if `keep` says so. Otherwise they are neither
+    /// ready nor in flight. Returns the number of lost datagrams.
     pub(super) fn time_out(&mut self, now: Timestamp, mut keep: impl FnMut(u32) -> bool) -> u64 {
         let timeout = self.round_trip.timeout();
         let lost = self.in_flight.iter().take_while(|datagram| datagram.sent_at + timeout <= now).count();

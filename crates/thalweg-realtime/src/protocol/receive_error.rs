@@ -3,7 +3,8 @@
 use thalweg_wire::emulation_protocol::DecodeError;
 use thiserror::Error;
 
-/// Why a datagram was refused. Nothing of it was applied, except its acknowledgements where it was valid. Each is counted.
+/// Why a datagram was refused. Nothing of it was applied, except its acknowledgements where it was valid. Each is
+/// counted.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReceiveError {

@@ -5,7 +5,8 @@ use thalweg_wire::emulation_protocol::{SchemeBytes, Verdict};
 
 use crate::random::mixed;
 
-/// A pure function of all that a request conveys: a request with another flow, length, class or scheme bytes gets another verdict.
+/// A pure function of all that a request conveys: a request with another flow, length, class or scheme bytes gets
+/// another verdict.
 pub(crate) fn verdict(packet: &Submission) -> Verdict {
     let Submission { flow, length, traffic_class, custom } = packet;
     let fields = [

@@ -15,7 +15,7 @@ impl Random {
 
     /// A number less than `limit`.
     pub(crate) fn below(&mut self, limit: u64) -> u64 {
-        (u128::from(self.next()) * u128::from(limit) >> 64) as u64
+        ((u128::from(self.next()) * u128::from(limit)) >> 64) as u64
     }
 
     pub(crate) fn between(&mut self, low: u64, high: u64) -> u64 {

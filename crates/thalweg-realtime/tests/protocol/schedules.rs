@@ -49,7 +49,8 @@ struct Schedule {
     events: Vec<(u64, Event)>,
     /// Whether nothing happens that makes anything wait: no loss, no fault, no limit.
     is_calm: bool,
-    /// Whether nothing makes a packet wait until its deadline: both sides restart at most, and recover from that at once.
+    /// Whether nothing makes a packet wait until its deadline: both sides restart at most, and recover from that at
+    /// once.
     is_quick: bool,
 }
 

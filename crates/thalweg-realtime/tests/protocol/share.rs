@@ -18,8 +18,9 @@ const FRAME_NS: u64 = 1_230;
 
 const BATCHES: u64 = 500;
 
-/// The share in hundredths of a percent, rounded up: bytes of requests, answers and acknowledgements over those of the data packets. The endpoint
-/// sends at 10 Gbit/s, `batch` packets at a time over `flows` flows, each with 4 scheme bytes.
+/// The share in hundredths of a percent, rounded up: bytes of requests, answers and acknowledgements over those of
+/// the data packets. The endpoint sends at 10 Gbit/s, `batch` packets at a time over `flows` flows, each with 4
+/// scheme bytes.
 fn share(batch: u64, flows: u64) -> u64 {
     // Requests and answers wait until a batch is full, and acknowledgements for the next batch.
     let link = LinkOptions {

@@ -86,8 +86,8 @@ impl Answer {
 
 /// Writes a datagram of answers.
 ///
-/// Write all answers of a flow one after the other: each change of the flow begins another block. Within a flow, the endpoint
-/// sends packets in the order of the answers.
+/// Write all answers of a flow one after the other: each change of the flow begins another block. Within a flow, the
+/// endpoint sends packets in the order of the answers.
 pub struct AnswerWriter<'a> {
     output: Output<'a>,
     block: Option<OpenBlock>,
@@ -114,11 +114,12 @@ impl<'a> AnswerWriter<'a> {
         Ok(AnswerWriter { output: Output::new(buffer, header)?, block: None })
     }
 
-    /// Appends the verdict on packet `index` of `flow`. Takes at most [`MAX_BLOCK_HEAD`](super::MAX_BLOCK_HEAD) bytes for the
-    /// first answer of a flow, and [`MAX_ANSWER`](super::MAX_ANSWER) and the scheme bytes for each.
+    /// Appends the verdict on packet `index` of `flow`. Takes at most [`MAX_BLOCK_HEAD`](super::MAX_BLOCK_HEAD) bytes
+    /// for the first answer of a flow, and [`MAX_ANSWER`](super::MAX_ANSWER) and the scheme bytes for each.
     ///
     /// # Errors
-    /// If the buffer is full, or the index is 2^64 - 1, which is not in the range of requests. Then nothing is appended.
+    /// If the buffer is full, or the index is 2^64 - 1, which is not in the range of requests. Then nothing is
+    /// appended.
     pub fn push(&mut self, flow: &Flow, index: u64, verdict: Verdict) -> Result<(), EncodeError> {
         let Some(expected) = index.checked_add(1) else {
             return Err(EncodeError::Window { index, base: index });

@@ -1,8 +1,8 @@
 //! The checksum of datagrams: CRC-32C (Castagnoli 1993; RFC 3385 compares it with others for iSCSI).
 //!
 //! It detects every error of up to 5 bits in a datagram of up to 655 bytes, of up to 3 bits in any that fits into an
-//! Ethernet frame, and every burst of up to 32 bits. One of 2^32 other errors remains undetected. It is computed eight bytes at a
-//! time with eight tables of 1 KiB.
+//! Ethernet frame, and every burst of up to 32 bits. One of 2^32 other errors remains undetected. It is computed
+//! eight bytes at a time with eight tables of 1 KiB.
 
 /// The generator polynomial 0x1edc6f41, bits reversed.
 const POLYNOMIAL: u32 = 0x82f6_3b78;

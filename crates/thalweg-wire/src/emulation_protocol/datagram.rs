@@ -132,8 +132,8 @@ impl Iterator for AnswerEntries<'_> {
     }
 }
 
-/// The requests of a datagram: flow, base of the flow (the lowest index that the endpoint has neither sent nor dropped),
-/// request.
+/// The requests of a datagram: flow, base of the flow (the lowest index that the endpoint has neither sent nor
+/// dropped), request.
 #[derive(Clone, Debug)]
 pub struct Requests<'a> {
     entries: RequestEntries<'a>,

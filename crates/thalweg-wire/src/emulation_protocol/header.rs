@@ -19,7 +19,8 @@ pub enum Direction {
     ToEndpoint,
 }
 
-/// Which datagrams of the peer have arrived: the highest number, and of the 32 numbers before it those whose bit is set.
+/// Which datagrams of the peer have arrived: the highest number, and of the 32 numbers before it those whose bit is
+/// set.
 ///
 /// Every datagram repeats it, so an acknowledgement is lost only if all datagrams that have it are. There is no
 /// cumulative number: a lost datagram is never sent again under its number, so that number would stand still.
@@ -47,7 +48,8 @@ impl Acknowledgement {
 pub struct Header {
     /// The direction.
     pub direction: Direction,
-    /// Whether the receiver has to acknowledge the datagram. A datagram that only acknowledges others does not want to be.
+    /// Whether the receiver has to acknowledge the datagram. A datagram that only acknowledges others does not want
+    /// to be.
     pub wants_acknowledgement: bool,
     /// The endpoint, in both directions.
     pub endpoint: u16,
@@ -62,7 +64,8 @@ pub struct Header {
 }
 
 impl Header {
-    /// Decodes the header of a datagram without the rest and without the checksum, for instance to find the endpoint's state.
+    /// Decodes the header of a datagram without the rest and without the checksum, for instance to find the
+    /// endpoint's state.
     ///
     /// # Errors
     /// If the header is truncated or invalid.

@@ -23,9 +23,9 @@ impl Session {
         }
     }
 
-    /// The session of a node that starts now: the time in tenths of a second, modulo 2^32 (13.6 years). A node that restarts within
-    /// a tenth of a second waits for the next one. If its clock was set back, its peers know a later session and the
-    /// node continues from that.
+    /// The session of a node that starts now: the time in tenths of a second, modulo 2^32 (13.6 years). A node that
+    /// restarts within a tenth of a second waits for the next one. If its clock was set back, its peers know a later
+    /// session and the node continues from that.
     pub const fn started_at(now: Timestamp) -> Session {
         match Session::new((now.0 / 100_000_000) as u32) {
             Some(session) => session,
@@ -38,7 +38,8 @@ impl Session {
         self.0.get()
     }
 
-    /// Whether this session began after `other`, by serial number arithmetic: correct for runs less than 6.8 years apart.
+    /// Whether this session began after `other`, by serial number arithmetic: correct for runs less than 6.8 years
+    /// apart.
     pub const fn is_later_than(self, other: Session) -> bool {
         follows(self.number(), other.number())
     }
@@ -52,8 +53,9 @@ impl Session {
     }
 }
 
-/// The number of a datagram within the session of its sender. No number is used twice: a retransmission has a number of its
-/// own, so an acknowledgement says exactly which datagram arrived. Numbers wrap around and are compared by serial number arithmetic.
+/// The number of a datagram within the session of its sender. No number is used twice: a retransmission has a number
+/// of its own, so an acknowledgement says exactly which datagram arrived. Numbers wrap around and are compared by
+/// serial number arithmetic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Sequence(pub u32);
 

@@ -1,14 +1,14 @@
 //! The datagrams between the endpoints of a real-time emulation and its arbiter.
 //!
-//! Source: Ousterhout et al., *Flexplane* (NSDI 2017), sections 3.1 and 4. A host, the *endpoint*, holds the packets of
-//! unmodified applications. Its *requests* describe them to the *arbiter*, which emulates the network. An *answer* of the arbiter
-//! says whether to drop a packet or to send it, and how to modify it first. The paper names the fields of an abstract
-//! packet; the format is ours; `docs/reference/emulation-protocol.md` has it byte by byte.
+//! Source: Ousterhout et al., *Flexplane* (NSDI 2017), sections 3.1 and 4. A host, the *endpoint*, holds the packets
+//! of unmodified applications. Its *requests* describe them to the *arbiter*, which emulates the network. An *answer*
+//! of the arbiter says whether to drop a packet or to send it, and how to modify it first. The paper names the fields
+//! of an abstract packet; the format is ours; `docs/reference/emulation-protocol.md` has it byte by byte.
 //!
 //! A [`Datagram`] is a [`Header`], then blocks: requests towards the arbiter, answers towards the endpoint. A block
 //! states its [`Flow`] once. [`Datagram::decode`] checks all bytes and the checksum first, so that the iterators over
-//! a datagram cannot fail and a receiver never applies half of one. [`RequestWriter`] and [`AnswerWriter`] write into the
-//! caller's buffer.
+//! a datagram cannot fail and a receiver never applies half of one. [`RequestWriter`] and [`AnswerWriter`] write into
+//! the caller's buffer.
 //!
 //! - Any bytes decode to a datagram or a [`DecodeError`] with its offset, without a panic and without an allocation.
 //! - What the writers write decodes to the same values.
@@ -50,9 +50,9 @@ pub const MAX_SCHEME_BYTES: usize = 15;
 
 /// The window of a flow: a request's index is at least the flow's base, and less than the base plus this number.
 ///
-/// The base is the lowest index that the endpoint has neither sent nor dropped. The arbiter remembers one bit for each index of the
-/// window to recognise duplicates. 4,096 packets are four times the buffer of the paper's evaluation (1,024
-/// packets, Table 2), so that one flow can fill the emulated queue.
+/// The base is the lowest index that the endpoint has neither sent nor dropped. The arbiter remembers one bit for
+/// each index of the window to recognise duplicates. 4,096 packets are four times the buffer of the paper's
+/// evaluation (1,024 packets, Table 2), so that one flow can fill the emulated queue.
 pub const FLOW_WINDOW: u64 = 4_096;
 
 /// The maximum length of the head of a block in bytes: source 3, destination 3, flow 5, index 10, number of entries 1.

@@ -6,8 +6,8 @@ use thiserror::Error;
 
 use super::MAX_SCHEME_BYTES;
 
-/// Up to [`MAX_SCHEME_BYTES`] bytes whose meaning only the scheme knows: from its `prepare_request` to the arbiter, and from the
-/// arbiter to its `prepare_to_send` (Flexplane, Table 1).
+/// Up to [`MAX_SCHEME_BYTES`] bytes whose meaning only the scheme knows: from its `prepare_request` to the arbiter,
+/// and from the arbiter to its `prepare_to_send` (Flexplane, Table 1).
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct SchemeBytes {
     length: u8,

@@ -1,8 +1,8 @@
 //! Datagrams with every field, in both directions, and some invalid ones.
 
 use thalweg_wire::emulation_protocol::{
-    Acknowledgement, AnswerWriter, DEFAULT_MAX_DATAGRAM, Direction, Flow, Header, Request, RequestWriter, SchemeBytes,
-    Sequence, Session, Verdict, checksum,
+    Acknowledgement, AnswerWriter, DEFAULT_MAX_DATAGRAM, Direction, Flow, Header, Request, RequestWriter,
+    SchemeBytes, Sequence, Session, Verdict, checksum,
 };
 
 const FLOW: Flow = Flow { source: 1, destination: 300, number: 70_000 };
@@ -32,7 +32,9 @@ pub(crate) fn datagrams() -> Vec<(&'static str, Vec<u8>)> {
         bytes[24..28].copy_from_slice(&sum.to_be_bytes());
         bytes
     };
-    let many: Vec<_> = (0..200).map(|index| (FLOW, 0, Request { custom: SchemeBytes::NONE, ..request(index, 1_500, 0) })).collect();
+    let many: Vec<_> = (0..200)
+        .map(|index| (FLOW, 0, Request { custom: SchemeBytes::NONE, ..request(index, 1_500, 0) }))
+        .collect();
     let run: Vec<_> = (0..100).map(|index| (FLOW, index, Verdict::Send)).collect();
     vec![
         ("requests", some.clone()),
@@ -46,7 +48,11 @@ pub(crate) fn datagrams() -> Vec<(&'static str, Vec<u8>)> {
         ("no-entries", changed(35, 0)),
         ("reserved-bit", changed(36, 0x4c)),
         ("beyond-the-window", changed(50, 0xff)),
-        ("other-checksum", { let mut bytes = some.clone(); bytes[25] ^= 1; bytes }),
+        ("other-checksum", {
+            let mut bytes = some.clone();
+            bytes[25] ^= 1;
+            bytes
+        }),
         ("truncated", some[..some.len() - 3].to_vec()),
         ("short-header", some[..20].to_vec()),
     ]
