@@ -2,8 +2,8 @@
 
 use thalweg_wire::Timestamp;
 use thalweg_wire::emulation_protocol::{
-    AnswerWriter, Datagram, Direction, Flow, HEADER_LENGTH, MAX_ANSWER, MAX_BLOCK_HEAD, Request, Session,
-    Verdict,
+    AnswerWriter, Datagram, Direction, FLOW_WINDOW, Flow, HEADER_LENGTH, MAX_ANSWER, MAX_BLOCK_HEAD, Request,
+    Session, Verdict,
 };
 use thiserror::Error;
 
@@ -66,8 +66,7 @@ pub struct ArbiterSession {
 
 impl ArbiterSession {
     /// A session with an endpoint that has not been heard. `session` is later than that of any earlier run of this
-    /// arbiter, as
-    /// [`Session::started_at`] the current time. All memory is allocated here.
+    /// arbiter, as that of [`Session::started_at`]. All memory is allocated here.
     ///
     /// # Errors
     /// The first invalid option.
@@ -198,8 +197,12 @@ impl ArbiterSession {
         new_requests <= self.slots.length(FREE) && new_flows <= self.flows.room() - idle
     }
 
+    /// Whether a request has arrived. Beyond the window that is known here, none has.
     fn has_seen(&self, flow: u32, index: u64) -> bool {
-        index < self.flows.get(flow).state || self.seen.contains(flow, index)
+        match index.checked_sub(self.flows.get(flow).state) {
+            None => true,
+            Some(distance) => distance < FLOW_WINDOW && self.seen.contains(flow, index),
+        }
     }
 
     /// Takes a request for which there is room, unless it has arrived before.

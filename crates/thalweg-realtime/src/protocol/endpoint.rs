@@ -150,8 +150,8 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// An endpoint without packets, which uses the primary arbiter. `session` is later than that of any earlier run, as
-    /// [`Session::started_at`] the current time. All memory is allocated here.
+    /// An endpoint without packets, which uses the primary arbiter. `session` is later than that of any earlier run of
+    /// this endpoint, as that of [`Session::started_at`]. All memory is allocated here.
     ///
     /// # Errors
     /// The first invalid option.

@@ -4,7 +4,9 @@ use thalweg_realtime::protocol::{
     Arbiter, ArbiterOptions, ArbiterSession, Command, Decision, Endpoint, EndpointOptions, LinkOptions,
     ObsoleteRequest, ReceiveError, RequestId, Submission, SubmitError,
 };
-use thalweg_wire::emulation_protocol::{FLOW_WINDOW, Flow, SchemeBytes, Session, Verdict};
+use thalweg_wire::emulation_protocol::{
+    Direction, FLOW_WINDOW, Flow, Header, Request, RequestWriter, SchemeBytes, Sequence, Session, Verdict,
+};
 use thalweg_wire::{Nanos, Timestamp};
 
 fn session(number: u32) -> Session {
@@ -106,6 +108,38 @@ fn an_arbiter_without_room_takes_requests_later() {
         }
     }
     assert_eq!((sent, endpoint.held_packets(), arbiter.pending_requests()), (24, 0, 0));
+}
+
+/// A flow's window has moved on by its length: the bit of an earlier request is not that of the new one.
+#[test]
+fn a_request_that_shares_a_bit_with_an_earlier_one_needs_room() {
+    let link = LinkOptions { max_datagram: 96, ..LinkOptions::default() };
+    let options = ArbiterOptions { link, max_requests: 16, ..ArbiterOptions::default() };
+    let mut arbiter = ArbiterSession::new(options, session(1)).unwrap();
+    let mut receive = |sequence, flow, base, indices: std::ops::Range<u64>| {
+        let header = Header {
+            direction: Direction::ToArbiter,
+            wants_acknowledgement: true,
+            endpoint: 0,
+            session: session(1),
+            peer_session: None,
+            sequence: Sequence(sequence),
+            acknowledgement: None,
+        };
+        let mut buffer = [0; 200];
+        let mut writer = RequestWriter::new(&mut buffer, &header).unwrap();
+        for index in indices {
+            let request = Request { index, length: 1_500, traffic_class: 0, custom: SchemeBytes::NONE };
+            writer.push(&packet(flow).flow, base, &request).unwrap();
+        }
+        let length = writer.finish();
+        let mut taken = 0;
+        arbiter.receive(START, &buffer[..length], |_, _, _| taken += 1).map(|()| taken)
+    };
+    assert_eq!(receive(1, 0, 0, 5..6), Ok(1));
+    assert_eq!(receive(2, 1, 0, 0..15), Ok(15));
+    let later = FLOW_WINDOW + 5;
+    assert_eq!(receive(3, 0, later, later..later + 1), Err(ReceiveError::NoRoom));
 }
 
 #[test]
