@@ -301,9 +301,7 @@ fn result_files_do_not_depend_on_the_number_of_threads() {
         let text = format!("{OPEN_LOOP}\n[scheme]\nname = '{}'", scheme.name);
         let one = result_files(&text, 1);
         assert!(one.len() > 3, "{:?}", one.keys());
-        for threads in [2, 4] {
-            assert!(result_files(&text, threads) == one, "{} on {threads} threads", scheme.name);
-        }
+        assert!(result_files(&text, 3) == one, "{} on three threads", scheme.name);
     }
     let with_hosts = |threads| result_files(BUSY, threads);
     assert!(with_hosts(4) == with_hosts(1), "hosts run on one thread");

@@ -49,7 +49,7 @@ fn competing_flows_are_within_three_percent_after_recovery() {
 
 #[test]
 fn udp_rates_have_small_errors_next_to_tcp() {
-    for factor in [1, 4, 16] {
+    for factor in [1, 16] {
         let Errors { udp, held, .. } =
             Errors::measure(Traffic::Mixed, Control::Cubic, factor, 4, DURATION).unwrap();
         assert!(udp.len() >= 3 && mean(&udp) < 0.1, "{factor}: {} of {}", mean(&udp), udp.len());
@@ -60,7 +60,7 @@ fn udp_rates_have_small_errors_next_to_tcp() {
 #[test]
 fn stable_estimate_is_as_fast_as_in_the_paper() {
     for (control, factor) in
-        Control::ALL.into_iter().flat_map(|control| [1, 4, 16].map(|factor| (control, factor)))
+        Control::ALL.into_iter().flat_map(|control| [1, 16].map(|factor| (control, factor)))
     {
         let line = |buffer| {
             let rack = joining(LINE_RATE, buffer, control, factor, 1, Nanos::from_millis(30));
