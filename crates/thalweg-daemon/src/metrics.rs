@@ -10,7 +10,7 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `table` | all metrics |
+//! | `table` | all metrics, a file for each subject |
 //! | `text` | the text format |
 //! | `reference` | the reference page |
 
@@ -29,7 +29,7 @@ use thalweg_records::export::{Destination, ExportCounters};
 use thalweg_records::store::Statistics;
 
 pub use reference::{reference, rows};
-pub use table::METRICS;
+pub use table::metrics;
 pub use text::Samples;
 
 use super::collectors::{CollectorCounters, CollectorHandle};
@@ -141,7 +141,7 @@ impl Snapshot {
 }
 
 /// Returns the exposition of a table of metrics.
-pub fn exposition<S>(metrics: &[Metric<S>], snapshot: &S) -> String {
+pub fn exposition<S: 'static>(metrics: impl IntoIterator<Item = &'static Metric<S>>, snapshot: &S) -> String {
     let mut page = String::new();
     for metric in metrics {
         (metric.read)(snapshot, &mut Samples::new(metric, &mut page));

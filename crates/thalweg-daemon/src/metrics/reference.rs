@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{METRICS, Metric};
+use super::{Metric, metrics};
 
 const INTRODUCTION: &str = "\
 # Metrics
@@ -24,11 +24,11 @@ identify a link direction.
 
 /// Returns the reference page.
 pub fn reference() -> String {
-    INTRODUCTION.to_owned() + &rows(METRICS)
+    INTRODUCTION.to_owned() + &rows(metrics())
 }
 
 /// Returns the rows of a table of metrics: name, type, labels, meaning.
-pub fn rows<S>(metrics: &[Metric<S>]) -> String {
+pub fn rows<S: 'static>(metrics: impl IntoIterator<Item = &'static Metric<S>>) -> String {
     let mut rows = String::new();
     for metric in metrics {
         let labels: Vec<_> = metric.labels.iter().map(|label| format!("`{label}`")).collect();

@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn names_are_unique_and_follow_prometheus_conventions() {
     let mut names = BTreeSet::new();
-    for metric in METRICS {
+    for metric in metrics() {
         let name = metric.name;
         assert!(names.insert(name), "duplicate {name}");
         assert!(name.starts_with("thalweg_"), "{name}");

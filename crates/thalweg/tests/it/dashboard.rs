@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::Value;
-use thalweg_daemon::metrics::{Kind, METRICS};
+use thalweg_daemon::metrics::{Kind, metrics};
 
 fn dashboard() -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/grafana/thalweg.json");
@@ -46,7 +46,7 @@ fn every_metric_of_the_dashboard_exists_with_its_labels() {
             Kind::Histogram => name == format!("{}_bucket", metric.name),
             _ => name == metric.name,
         };
-        let metric = METRICS.iter().find(is_of).unwrap_or_else(|| panic!("there is no metric {name}"));
+        let metric = metrics().find(is_of).unwrap_or_else(|| panic!("there is no metric {name}"));
         let selector = rest.strip_prefix('{').and_then(|rest| rest.split('}').next()).unwrap_or_default();
         for label in selector.split(',').filter_map(|matcher| matcher.split(['=', '!']).next()) {
             assert!(label.is_empty() || metric.labels.contains(&label), "{name} has no label {label}");
@@ -60,7 +60,7 @@ fn every_loss_metric_is_on_the_dashboard() {
     expressions(&dashboard(), &mut found);
     let shown: Vec<_> =
         found.iter().flat_map(|expression| metrics_in(expression)).map(|(name, _)| name).collect();
-    for metric in METRICS {
+    for metric in metrics() {
         let words = [
             "drops",
             "lost",
