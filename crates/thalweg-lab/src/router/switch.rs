@@ -39,8 +39,11 @@ const LEAVES: [u16; 2] = [0x11, 0x12];
 /// Frames of both queues, with the memory that the kernel counts for each.
 const SEND_BUFFER: Bytes = Bytes(16 << 20);
 
-/// An Ethernet frame for local experiments (IEEE 802, EtherType 0x88b5), in hexadecimal.
-const FIRST_FRAME: &str = "ffffffffffff02000000000188b500000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000";
+/// An Ethernet header in hexadecimal, with the EtherType for local experiments (IEEE 802).
+const HEADER: &str = "ffffffffffff02000000000188b5";
+
+/// Digits of the shortest Ethernet frame, without its check sequence.
+const FRAME_DIGITS: usize = 120;
 
 /// Open vSwitch rejects lower guaranteed rates: a full packet per second.
 const MIN_RATE: BitRate = BitRate(12_000);
@@ -119,10 +122,10 @@ impl SwitchQueues {
 /// In user space it sends all frames through one socket, which it opens for the first one. Frames in queues count against the send
 /// buffer of this socket. With that of other sockets it would drop frames before a queue is full, whatever their class.
 pub(super) fn start(lab: &RouterLab, ports: &[String]) -> Result<(), LabError> {
-    let buffer = SysctlChange::to_buffer(SEND_BUFFER)?;
-    buffer.as_ref().map_or(Ok(()), SysctlChange::apply)?;
+    let Some(buffer) = SysctlChange::to_buffer(SEND_BUFFER)? else { return open(lab, ports) };
+    buffer.apply()?;
     let started = open(lab, ports);
-    buffer.as_ref().map_or(Ok(()), SysctlChange::restore)?;
+    buffer.restore()?;
     started
 }
 
@@ -130,7 +133,7 @@ pub(super) fn start(lab: &RouterLab, ports: &[String]) -> Result<(), LabError> {
 fn open(lab: &RouterLab, ports: &[String]) -> Result<(), LabError> {
     let ovs = Ovs::launch(&lab.prefix, &lab.router())?;
     ovs.vsctl(&bridge(ports))?;
-    ovs.send(BRIDGE, 1, FIRST_FRAME)
+    ovs.send(BRIDGE, 1, &format!("{HEADER:0<FRAME_DIGITS$}"))
 }
 
 fn bridge(ports: &[String]) -> Vec<String> {
