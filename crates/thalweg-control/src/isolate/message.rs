@@ -93,14 +93,9 @@ impl Command {
 impl Input {
     /// Whether this answers a command.
     pub fn is_answer(&self) -> bool {
-        match self {
-            Input::Redirected(_) | Input::Failed(..) => true,
-            Input::Released(_) | Input::StillSending(_) | Input::ReleaseFailed(..) => true,
-            Input::Tick | Input::Began { .. } | Input::Ended(_) | Input::Release(_) | Input::ReleaseAll => {
-                false
-            }
-            Input::Reading(_) | Input::Lost(..) => false,
-        }
+        let is_of_redirect = matches!(self, Input::Redirected(_) | Input::Failed(..));
+        is_of_redirect
+            || matches!(self, Input::Released(_) | Input::StillSending(_) | Input::ReleaseFailed(..))
     }
 }
 

@@ -156,13 +156,19 @@ impl PollReport {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use thalweg_poll::{Counter, PortCounters, Scope};
     use thalweg_wire::Nanos;
 
     use super::*;
 
-    fn reading(seconds: u64, packets: u64, drops: u32, scope: Scope) -> InterfaceReading {
+    /// Returns a reading of a port whose input and output are alike.
+    pub(in crate::polls) fn reading(
+        seconds: u64,
+        packets: u64,
+        drops: u32,
+        scope: Scope,
+    ) -> InterfaceReading {
         let port = PortCounters {
             packets: Counter::bits64(packets),
             bytes: Counter::bits64(packets * 1_000),

@@ -107,8 +107,8 @@ pub(super) fn row(reading: &InterfaceReading, now: Timestamp) -> CounterRecord {
 #[cfg(test)]
 mod tests {
     use thalweg_poll::{PortCounters, Scope};
-    use thalweg_wire::Nanos;
 
+    use super::super::state::tests::reading;
     use super::*;
 
     #[test]
@@ -119,23 +119,9 @@ mod tests {
             errors: None,
             discards: Some(Counter::bits64(3)),
         };
-        let reading = InterfaceReading {
-            time: Timestamp(1),
-            agent: Some("192.0.2.1".parse().unwrap()),
-            time_error: Nanos::ZERO,
-            name: "wan0".to_owned(),
-            description: None,
-            is_up: true,
-            index: 3,
-            speed: None,
-            uptime_ticks: None,
-            discontinuity_ticks: None,
-            input: port,
-            output: port,
-            primary: None,
-            scavenger: None,
-            scope: Scope::AllQueues,
-        };
+        let agent = Some("192.0.2.1".parse().unwrap());
+        let reading =
+            InterfaceReading { agent, input: port, output: port, ..reading(0, 0, 0, Scope::AllQueues) };
         let row = row(&reading, Timestamp(5_000_000));
         let agent: std::net::IpAddr = "192.0.2.1".parse().unwrap();
         assert_eq!((row.exporter, row.interface, row.received_us), (Address::from(agent), 3, 5_000));

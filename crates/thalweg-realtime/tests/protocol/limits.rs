@@ -164,7 +164,7 @@ fn answers_to_an_earlier_session_or_twice_have_no_effect() {
     assert_eq!((counters.forgotten, counters.obsolete_answers, counters.endpoint_restarts), (8, 2, 1));
 }
 
-/// An answer that nobody acknowledges does not stay for ever.
+/// An answer that nobody acknowledges is given up in the end.
 #[test]
 fn answers_to_a_dead_endpoint_are_abandoned() {
     let mut endpoint = Endpoint::new(EndpointOptions::default(), session(1)).unwrap();

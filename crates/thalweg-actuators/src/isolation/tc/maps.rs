@@ -133,8 +133,7 @@ impl Maps {
         self.swept = part.last().filter(|_| part.len() == SWEPT).map(|(flow, _)| *flow);
         for (flow, entry) in &part {
             if Entry::read(entry).expires <= now {
-                self.redirections.remove(flow)?;
-                self.counters.remove(flow)?;
+                self.remove_flow(flow)?;
             }
         }
         Ok(())
@@ -142,9 +141,12 @@ impl Maps {
 
     /// Removes a flow.
     pub(super) fn remove(&mut self, key: &FlowKey) -> io::Result<()> {
-        let flow = bytes_of(key);
-        self.redirections.remove(&flow)?;
-        self.counters.remove(&flow).map(drop)
+        self.remove_flow(&bytes_of(key))
+    }
+
+    fn remove_flow(&mut self, flow: &[u8; FLOW]) -> io::Result<()> {
+        self.redirections.remove(flow)?;
+        self.counters.remove(flow).map(drop)
     }
 
     /// Returns all entries, with their counters; `None` if someone else has removed them.
