@@ -10,7 +10,8 @@
 //!
 //! **Samples.** A part of the traffic can stand for all of it: stretches of it, one after the other
 //! ([`sample`](super::sample)). [`Setup::end_stretch`] follows each. Loss is then a ratio estimated from a sample of clusters, whose standard error follows from
-//! the differences between stretches (Cochran 1977, section 6.3).
+//! the differences between stretches (Cochran 1977, section 6.3). Where few stretches lose anything, these differences say little about the stretches
+//! that were not replayed. So the error also contains one more stretch that loses as much as the worst one did at the next higher rate.
 
 use thalweg_wire::{BitRate, Nanos};
 use thiserror::Error;
@@ -80,18 +81,22 @@ struct Stretches {
     dropped: u64,
     /// Sums of d^2, d n and n^2.
     squares: [f64; 3],
+    /// The largest d.
+    most: u64,
 }
 
 impl Stretches {
     fn end(&mut self, offered: u64, dropped: u64) {
         let (n, d) = ((offered - self.offered) as f64, (dropped - self.dropped) as f64);
+        self.most = self.most.max(dropped - self.dropped);
         (self.offered, self.dropped) = (offered, dropped);
         self.count += 1;
         self.squares = [self.squares[0] + d * d, self.squares[1] + d * n, self.squares[2] + n * n];
     }
 
-    /// The standard error of the loss; 0 with fewer than two stretches. `share` is the share of the traffic in them.
-    fn error(&self, share: f64) -> f64 {
+    /// The standard error of the loss; 0 with fewer than two stretches. `share` is the share of the traffic in them, `unseen` what
+    /// one more stretch may drop.
+    fn error(&self, share: f64, unseen: u64) -> f64 {
         if self.count < 2 || self.offered == 0 {
             return 0.0;
         }
@@ -99,7 +104,8 @@ impl Stretches {
         let [dd, dn, nn] = self.squares;
         let residuals = (dd - 2.0 * loss * dn + loss * loss * nn).max(0.0);
         let count = self.count as f64;
-        let variance = (1.0 - share).max(0.0) * residuals * count / (count - 1.0);
+        let seen = residuals * count / (count - 1.0);
+        let variance = (1.0 - share).max(0.0) * (seen + (unseen as f64).powi(2));
         variance.sqrt() / self.offered as f64
     }
 }
@@ -166,19 +172,27 @@ impl<F: PortFlow> Setup<F> {
 
     /// The results so far, of which `share` is the share of the traffic that was replayed: 1 for all.
     pub fn table(&self, share: f64) -> LossTable {
-        let row = |((rate, round_trip, lane), stretches): (&(BitRate, Nanos, Lane<F>), &Stretches)| LossRow {
+        let row = |(place, (rate, round_trip, lane)): (usize, &(BitRate, Nanos, Lane<F>))| LossRow {
             rate: *rate,
             round_trip: *round_trip,
             offered: lane.tally(Origin::Background).offered,
             dropped: lane.tally(Origin::Background).dropped,
-            error: stretches.error(share),
+            error: self.stretches[place].error(share, self.most_dropped(place)),
         };
         LossTable {
             mean_rate: BitRate(self.burstiness.mean_bps().max(0.0) as u64),
             burstiness: self.burstiness.value(),
             seconds: self.last_ps as f64 / SECOND_PS as f64,
-            rows: self.lanes.iter().zip(&self.stretches).map(row).collect(),
+            rows: self.lanes.iter().enumerate().map(row).collect(),
         }
+    }
+
+    /// The packets that a stretch dropped at most with the flow of a lane, or with that of the next higher rate.
+    fn most_dropped(&self, place: usize) -> u64 {
+        let (_, round_trip, _) = self.lanes[place];
+        let higher = self.lanes.get(place + 1).filter(|(_, other, _)| *other == round_trip);
+        let next = higher.map_or(0, |_| self.stretches[place + 1].most);
+        self.stretches[place].most.max(next)
     }
 }
 
@@ -222,5 +236,38 @@ impl LossTable {
     pub fn of_longest_round_trip(&self) -> impl Iterator<Item = &LossRow> {
         let longest = self.rows.iter().map(|row| row.round_trip).max();
         self.rows.iter().filter(move |row| Some(row.round_trip) == longest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bottleneck::round_flow::RoundFlow;
+
+    /// A stretch without loss says little about the next one if the next higher rate lost packets in some.
+    #[test]
+    fn a_rate_without_loss_has_the_error_of_the_worst_stretch_of_the_next_higher_rate() {
+        let config = SetupConfig {
+            port_rate: BitRate(1_000),
+            buffer: 150_000,
+            rates: vec![BitRate(100), BitRate(200)],
+            round_trips: vec![Nanos::from_millis(10), Nanos::from_millis(100)],
+            window: Nanos::from_millis(100),
+        };
+        let mut setup =
+            Setup::new(&config, |rate, time| RoundFlow::new(rate, time, config.port_rate)).unwrap();
+        for (stretches, dropped) in setup.stretches.iter_mut().zip([[0, 0], [30, 10], [0, 0], [0, 0]]) {
+            stretches.end(1_000, dropped[0]);
+            stretches.end(2_000, dropped[0] + dropped[1]);
+        }
+        let errors: Vec<f64> = setup.table(0.75).rows.iter().map(|row| row.error).collect();
+        // Of both stretches with a loss, residuals of 10 each.
+        let (unseen, seen) = (30.0 * 30.0, 2.0 * (10.0 * 10.0 + 10.0 * 10.0));
+        let expected =
+            [unseen, seen + unseen, 0.0, 0.0].map(|variance: f64| (0.25 * variance).sqrt() / 2_000.0);
+        assert!(
+            errors.iter().zip(expected).all(|(error, expected)| (error - expected).abs() < 1e-9),
+            "{errors:?}"
+        );
     }
 }
