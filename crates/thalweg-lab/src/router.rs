@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Links are veth pairs without a rate. A sender may have a shaper; the queue of `wan` is that of the experiment. Each
-//! packet is one segment on all links. Removed by [`Lab::down`](crate::Lab::down) of its prefix, also after a crash.
+//! packet is one segment on all links, and one processor processes all packets of a flow, so that links keep their order. Removed by [`Lab::down`](crate::Lab::down) of its prefix, also after a crash.
 
 pub mod delay;
 pub mod marks;
@@ -198,6 +198,7 @@ impl RouterLab {
     fn make(&self, senders: &[Option<BitRate>], forwarding: Forwarding) -> Result<(), LabError> {
         let router = Namespace::create(self.router().name().to_owned())?;
         silence_ipv6(&router)?;
+        sysctl::keep_flows_in_order(&router)?;
         if forwarding == Forwarding::Kernel {
             sysctl::set_within(&router, &[("net/ipv4/ip_forward", "1")])?;
         }
@@ -242,6 +243,7 @@ impl RouterLab {
     fn make_host(&self, number: usize, rate: Option<BitRate>, netlink: &Netlink) -> Result<(), LabError> {
         let host = Namespace::create(self.host(number).name().to_owned())?;
         silence_ipv6(&host)?;
+        sysctl::keep_flows_in_order(&host)?;
         let file = File::open(host.path()).map_err(|source| LabError::Namespace {
             name: host.name().to_owned(),
             what: "open it",

@@ -1,7 +1,9 @@
 //! Kernel network parameters, per namespace and of the machine.
 
 use std::fs;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use serde::{Deserialize, Serialize};
 use thalweg_linux::Namespace;
@@ -19,6 +21,9 @@ const AVAILABLE: &str = "net/ipv4/tcp_available_congestion_control";
 
 /// The send buffer of sockets that set none of their own, in bytes; one value for the machine.
 const SEND_BUFFER: &str = "net/core/wmem_default";
+
+/// The processors that may process what a new interface of the namespace receives, a mask in hexadecimal digits (since Linux 6.3).
+const RECEIVE_PROCESSORS: &str = "net/core/rps_default_mask";
 
 /// A parameter of the machine that a lab has changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,6 +74,24 @@ pub(crate) fn set_within(namespace: &Namespace, parameters: &[(&str, &str)]) -> 
     namespace.within(|| parameters.iter().try_for_each(|(name, value)| write(name, value)))?
 }
 
+/// Lets one processor process all packets of a flow, at every interface that is created in the namespace from now on, as a network
+/// card with several queues does. Without it, packets of a virtual link are processed where their sender runs, and when that
+/// changes, they can overtake each other. Kernels that cannot do this are left as they are.
+pub(crate) fn keep_flows_in_order(namespace: &Namespace) -> Result<(), LabError> {
+    if !path(RECEIVE_PROCESSORS).exists() {
+        return Ok(());
+    }
+    let processors = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    set_within(namespace, &[(RECEIVE_PROCESSORS, &mask_of(processors))])
+}
+
+/// Returns the mask of the first processors, in groups of 32, the highest first.
+fn mask_of(processors: usize) -> String {
+    let group = |first: usize| u32::MAX >> 32usize.saturating_sub(processors - first).min(31);
+    let groups = (0..processors).step_by(32).map(|first| format!("{:x}", group(first)));
+    groups.rev().collect::<Vec<_>>().join(",")
+}
+
 fn read(name: &str) -> Result<String, LabError> {
     let path = path(name);
     match fs::read_to_string(&path) {
@@ -84,4 +107,17 @@ fn write(name: &str, value: &str) -> Result<(), LabError> {
 
 fn path(name: &str) -> PathBuf {
     Path::new(FOLDER).join(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mask_has_a_bit_for_each_processor() {
+        let masks = [1, 2, 31, 32, 33, 64, 70].map(mask_of);
+        let expected =
+            ["1", "3", "7fffffff", "ffffffff", "1,ffffffff", "ffffffff,ffffffff", "3f,ffffffff,ffffffff"];
+        assert_eq!(masks, expected);
+    }
 }
