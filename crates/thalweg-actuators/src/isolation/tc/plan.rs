@@ -19,6 +19,11 @@ const STRICT_RATE: BitRate = BitRate(8_000);
 const BURST: Nanos = Nanos::from_millis(1);
 const MIN_BURST: Bytes = Bytes(2 * 1_514);
 
+/// The same for the scavenger class, at its own guaranteed rate and without a minimum. A flow that moves overtakes by this, and one more
+/// packet, its packets in the primary queue: HTB sends what is guaranteed whenever the other class waits for its own rate. It makes up
+/// for a late timer of the kernel.
+const SCAVENGER_BURST: Nanos = Nanos::from_micros(100);
+
 /// Data that both leaves together send in their turns while they borrow.
 const QUANTUM: f64 = 100_000.0;
 const MIN_QUANTUM: u64 = 1_514;
@@ -60,11 +65,8 @@ impl QueuePlan {
             parent: (minor != LINK).then_some(LINK),
             rate,
             ceil: self.rate,
-            // A flow that moves overtakes its packets in the primary queue by the burst of the scavenger class: HTB sends what is
-            // guaranteed whenever the other class waits for its own rate.
-            burst: match (minor, self.queueing) {
-                (SCAVENGER, Queueing::Strict) => Bytes(0),
-                (SCAVENGER, Queueing::Borrow { .. }) => rate.amount_in(BURST).max(MIN_BURST).min(burst),
+            burst: match minor {
+                SCAVENGER => rate.amount_in(SCAVENGER_BURST),
                 _ => burst,
             },
             ceil_burst: burst,
@@ -115,7 +117,7 @@ mod tests {
         assert_eq!((primary.rate.0, scavenger.rate.0), (950_000_000, 50_000_000));
         assert!([link, primary, scavenger].iter().all(|class| class.ceil == link.rate));
         assert_eq!(primary.priority, scavenger.priority);
-        assert_eq!((primary.burst, scavenger.burst), (Bytes(125_000), Bytes(6_250)), "1 ms at its own rate");
+        assert_eq!((primary.burst, scavenger.burst), (Bytes(125_000), Bytes(625)), "0.1 ms at its own rate");
     }
 
     #[test]
