@@ -43,8 +43,11 @@ const SECONDS: f64 = 60.0;
 /// The seed of the fourteen days; others are the oracle's.
 const SEED: u64 = 0;
 
-/// Acceptable losses of policies that have one.
-const LOSSES: [f64; 13] = [1e-6, 3e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 3e-2];
+/// Acceptable losses of policies that have one. Between 2e-3 and 5e-3, where the total loss triples, they are denser.
+const LOSSES: [f64; 18] = [
+    1e-6, 3e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 2.5e-3, 3e-3, 3.5e-3, 4e-3, 4.5e-3, 5e-3,
+    1e-2, 3e-2,
+];
 
 /// Alpha of equation 3.2 for a burstiness of 1.
 const SCALES: [f64; 10] = [0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6];
