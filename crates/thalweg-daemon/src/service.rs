@@ -32,6 +32,7 @@ use super::polls::PreparedPolls;
 use super::records;
 use super::samples::run_dump_thread;
 use super::threshold::{PreparedThreshold, Threshold};
+use thalweg_http::Listener;
 use thalweg_http::access::Access;
 use thalweg_linux::clock::realtime;
 
@@ -51,6 +52,7 @@ const DUMP_QUEUE_CAPACITY: usize = 64;
 pub struct PreparedService {
     config: Config,
     access: Arc<Access>,
+    listener: Listener,
     records: Option<File>,
     collectors: Vec<PreparedCollector>,
     daemon: Daemon,
@@ -77,12 +79,14 @@ pub struct Service {
 }
 
 impl PreparedService {
-    /// Opens sources and files of a configuration. A source that cannot be opened is retried later, and does not affect others.
+    /// Opens sources and files of a configuration, and binds the API's address. A source that cannot be opened is retried later, and
+    /// does not affect others.
     ///
     /// # Errors
-    /// If tokens, the record file, the actuator, or credentials of a poll cannot be opened.
+    /// If the API cannot listen, or tokens, the record file, the actuator, or credentials of a poll cannot be opened.
     pub fn open(config: Config, injected: Injected) -> anyhow::Result<PreparedService> {
         let access = Arc::new(Access::new(&config.access)?);
+        let listener = Server::bind(&config.access)?;
         let records = config.records.as_deref().map(|path| {
             records::open(path).with_context(|| format!("cannot write records to {}", path.display()))
         });
@@ -114,6 +118,7 @@ impl PreparedService {
         Ok(PreparedService {
             config,
             access,
+            listener,
             records,
             collectors,
             daemon,
@@ -126,12 +131,15 @@ impl PreparedService {
 
     /// Starts collectors, controller and API. The API reads the count of suppressed lines from `log`.
     ///
+    /// Isolation starts last, because it changes an interface or a switch: nothing can fail after it.
+    ///
     /// # Errors
-    /// If the API cannot listen, memory does not suffice, or a thread cannot be started.
+    /// If memory does not suffice, isolation cannot be set up, or a thread cannot be started.
     pub fn start(self, log: Option<Log>) -> anyhow::Result<Service> {
         let PreparedService {
             config,
             access,
+            listener,
             records,
             collectors,
             daemon,
@@ -186,9 +194,6 @@ impl PreparedService {
         };
         let stored = config.flow_export.options().store;
         writers.extend(polls.start(stored, Arc::clone(daemon.hub()), daemon.lifecycle().clone())?);
-        if let Some(prepared) = isolation {
-            writers.push(prepared.start().context("cannot start isolation")?);
-        }
         if let Some(prepared) = threshold {
             writers.push(prepared.start().context("cannot start the adaptation of the threshold")?);
         }
@@ -211,14 +216,14 @@ impl PreparedService {
         if let Some(emulation) = daemon.emulation() {
             writers.push(emulation.start()?);
         }
-        let server = Server::start(parts, Arc::clone(&access), &config.access, log)?;
+        let server = Server::start(listener, parts, Arc::clone(&access), &config.access, log)?;
         let (address, server) = (server.address(), Some(server));
         let fleet = Arc::new(Mutex::new(fleet));
-        let isolation = running;
-        Ok(Service {
+        // From here on, an error stops what was started.
+        let mut service = Service {
             daemon,
             control,
-            isolation,
+            isolation: running,
             fleet,
             server,
             address,
@@ -226,7 +231,11 @@ impl PreparedService {
             dump_queue,
             writers,
             has_stopped,
-        })
+        };
+        if let Some(prepared) = isolation {
+            service.writers.push(prepared.start().context("cannot start isolation")?);
+        }
+        Ok(service)
     }
 }
 

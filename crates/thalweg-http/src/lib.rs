@@ -46,4 +46,4 @@ mod write_timeout;
 pub use admission::Admission;
 pub use counts::{Counters, Counts};
 pub use gate::Gate;
-pub use server::{Server, ServerError};
+pub use server::{Listener, Server, ServerError};

@@ -16,7 +16,7 @@ use thalweg_linux::privileges::drop_thread_capabilities;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::runtime::Builder;
+use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
@@ -43,6 +43,14 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Maximum wait for running requests when the server stops.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(500);
 
+/// A bound listen address. Connections wait until a [`Server`] accepts them.
+#[derive(Debug)]
+pub struct Listener {
+    address: SocketAddr,
+    listener: TcpListener,
+    runtime: Runtime,
+}
+
 /// A listening server. Dropping it stops the server.
 pub struct Server {
     address: SocketAddr,
@@ -66,20 +74,12 @@ pub enum ServerError {
     Thread(std::io::Error),
 }
 
-impl Server {
-    /// Starts to listen. `begin` runs first, on the server's thread, where it can spawn tasks.
+impl Listener {
+    /// Binds an address. Starts no thread.
     ///
     /// # Errors
-    /// If the address cannot be bound, or the thread cannot be started.
-    pub fn start<S: Clone + Send + Sync + 'static>(
-        listen: SocketAddr,
-        routes: Routes<S>,
-        state: S,
-        access: Arc<Access>,
-        limits: Limits,
-        counters: Arc<Counters>,
-        begin: impl FnOnce() -> std::io::Result<()> + Send + 'static,
-    ) -> Result<Server, ServerError> {
+    /// If the address cannot be bound.
+    pub fn bind(listen: SocketAddr) -> Result<Listener, ServerError> {
         let listen_error = |source| ServerError::Listen { address: listen, source };
         let runtime = Builder::new_current_thread()
             .enable_all()
@@ -92,6 +92,25 @@ impl Server {
             bind(listen).map_err(listen_error)?
         };
         let address = listener.local_addr().map_err(listen_error)?;
+        Ok(Listener { address, listener, runtime })
+    }
+}
+
+impl Server {
+    /// Starts to accept connections. `begin` runs first, on the server's thread, where it can spawn tasks.
+    ///
+    /// # Errors
+    /// If the thread cannot be started.
+    pub fn start<S: Clone + Send + Sync + 'static>(
+        listener: Listener,
+        routes: Routes<S>,
+        state: S,
+        access: Arc<Access>,
+        limits: Limits,
+        counters: Arc<Counters>,
+        begin: impl FnOnce() -> std::io::Result<()> + Send + 'static,
+    ) -> Result<Server, ServerError> {
+        let Listener { address, listener, runtime } = listener;
         let gate = Gate::new(
             state,
             Arc::clone(&access),

@@ -8,6 +8,7 @@
 //! | [`tc`] | queueing disciplines and filters of interfaces (tc(8)) |
 //! | [`bpf`] | eBPF programs and maps (bpf(2)), and an object file loader |
 //! | [`clock`] | the kernel's clocks (clock_gettime(2)) |
+//! | [`name_lock`] | locks by name within a network namespace (unix(7)) |
 //! | [`namespace`] | network namespaces (network_namespaces(7)) |
 //! | [`tcp`] | TCP connections with a source address and a signature (tcp(7)) |
 //! | [`tun`] | TUN interfaces |
@@ -21,6 +22,7 @@
 pub mod bpf;
 pub mod clock;
 mod kernel_version;
+pub mod name_lock;
 pub mod namespace;
 pub mod netdevice;
 pub mod netlink;

@@ -34,10 +34,10 @@ pub trait Isolator: Send {
         false
     }
 
-    /// Starts its threads, if any. Runs after privileges were dropped.
+    /// Starts: sets up queues, starts threads. Runs after privileges were dropped, when nothing else of the daemon can fail.
     ///
     /// # Errors
-    /// A message, if it cannot start.
+    /// A message, if it cannot start. What it had changed is restored.
     fn start(&mut self) -> Result<(), String> {
         Ok(())
     }

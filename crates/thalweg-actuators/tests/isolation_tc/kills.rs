@@ -8,7 +8,7 @@ use std::time::Duration;
 use thalweg_actuators::isolation::Isolator;
 use thalweg_actuators::isolation::tc::{Tc, TcOptions};
 use thalweg_control::isolate::{Command, RedirectionId};
-use thalweg_linux::{Namespace, Netlink};
+use thalweg_linux::Namespace;
 use thalweg_wire::{FlowKey, Nanos};
 
 use super::router::{PRIMARY, Router, SCAVENGER, now, options, wait};
@@ -31,8 +31,8 @@ fn child() {
     let Ok(variable) = std::env::var(VARIABLE) else { return };
     let (namespace, flow) = variable.split_once('|').unwrap();
     let key: FlowKey = flow.parse().unwrap();
-    let netlink = Netlink::open_within(&Namespace::named(namespace)).unwrap();
-    let mut tc = Tc::open(short(), netlink, now()).unwrap();
+    let mut tc = Tc::open(short(), Some(&Namespace::named(namespace)), now()).unwrap();
+    tc.start().unwrap();
     for number in 0.. {
         let id = RedirectionId(number);
         tc.execute(Command::Redirect(id, key), now());

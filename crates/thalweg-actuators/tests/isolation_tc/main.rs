@@ -220,14 +220,74 @@ fn what_others_change_is_repaired() {
         works(&mut flow);
         assert_eq!(tc.maintain(now()).unwrap(), [""; 0], "{commands:?} is repaired once");
     }
-    // Queues with classes could not be restored.
+    // Queues with classes could not be set again.
     router.run("tc", &"qdisc replace dev out root handle 1: htb default 3".split(' ').collect::<Vec<_>>());
     let error = tc.maintain(now()).unwrap_err();
-    assert!(error.contains("out has the queue htb 1:, which could not be restored"), "{error}");
+    assert!(error.starts_with("out has the queue htb 1: of someone else. It is left as it is"), "{error}");
     assert_eq!(router.root().handle, handle(1, 0));
     assert!(tc.counters().repairs >= 7 && tc.counters().failed_checks == 1, "{:?}", tc.counters());
+    drop(tc);
     let error = router.open(options()).err().unwrap();
     assert!(error.contains("tc qdisc del dev out root"), "{error}");
+}
+
+#[test]
+fn an_interface_has_one_living_owner() {
+    let (Some(router), Some(other)) = (Router::start(), Router::start()) else { return };
+    let mut tc = router.open(options()).unwrap();
+    let mut flow = router.flow(false, 5_001);
+    redirect(&mut tc, flow.key);
+    flow.send(4);
+    wait("it is redirected", || router.sent(SCAVENGER) == 4);
+    let expected =
+        format!("another daemon already isolates flows at interface out (process {})", std::process::id());
+    let larger = TcOptions { capacity: 32, ..options() };
+    let error = router.prepare(larger.clone()).err().unwrap();
+    assert!(error.starts_with(&expected), "{error}");
+    assert_eq!(counters(&mut tc, flow.key).unwrap().packets, 4, "the first one keeps its redirection");
+    assert_eq!(tc.maintain(now()).unwrap(), [""; 0], "and its program");
+    // An interface of the same name and index in another namespace.
+    other.open(options()).unwrap().stop().unwrap();
+    // By its index.
+    for command in [&["set", INTERFACE, "down"][..], &["set", INTERFACE, "name", "wan"]] {
+        router.run("ip", &[&["link"][..], command].concat());
+    }
+    let renamed = TcOptions { interface: "wan".to_owned(), ..options() };
+    let error = router.prepare(renamed.clone()).err().unwrap();
+    assert!(error.contains("isolates flows at interface wan (process"), "{error}");
+    // The daemon is killed.
+    drop(tc);
+    let mut tc = router.prepare(renamed).unwrap();
+    tc.start().unwrap();
+    assert_eq!(tc.adopted(), [flow.key]);
+    // A stopped one owns nothing.
+    tc.stop().unwrap();
+    assert!(router.prepare(TcOptions { interface: "wan".to_owned(), ..larger }).is_ok());
+}
+
+#[test]
+fn a_start_that_fails_leaves_the_interface_as_it_was() {
+    let Some(router) = Router::start() else { return };
+    let tc = |command: &str| router.run("tc", &command.split(' ').collect::<Vec<_>>());
+    tc("qdisc replace dev out root handle 9: pfifo limit 77");
+    let root = || {
+        let root = router.root();
+        (root.kind, root.handle, root.options)
+    };
+    let before = root();
+    let prepared = router.prepare(options()).unwrap();
+    assert_eq!(root(), before, "nothing has started");
+    let netlink = router.netlink();
+    let programs = || netlink.egress_programs(netlink.interface(INTERFACE).unwrap()).unwrap_or_default();
+    assert_eq!(programs(), []);
+    drop(prepared);
+    // Another kind of filter has the place of the program, which is attached last.
+    tc("qdisc add dev out clsact");
+    tc("filter add dev out egress protocol all prio 7 u32 match u32 0 0 flowid 1:1");
+    let error = router.open(options()).err().unwrap();
+    assert!(error.contains("attach a program") && !error.contains("undone"), "{error}");
+    assert_eq!(root(), before);
+    assert_eq!(programs(), []);
 }
 
 #[test]

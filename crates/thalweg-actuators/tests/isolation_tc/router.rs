@@ -7,6 +7,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use thalweg_actuators::isolation::Isolator as _;
 use thalweg_actuators::isolation::tc::{QueuePlan, Queueing, Tc, TcOptions};
 use thalweg_linux::clock::monotonic;
 use thalweg_linux::tc::queue::{Class, Queue, handle};
@@ -84,9 +85,16 @@ impl Router {
         Netlink::open_within(&self.router).unwrap()
     }
 
-    /// Opens the isolator with these options.
+    /// Opens and starts the isolator with these options.
     pub(crate) fn open(&self, options: TcOptions) -> Result<Tc, String> {
-        Tc::open(options, self.netlink(), monotonic())
+        let mut tc = self.prepare(options)?;
+        tc.start()?;
+        Ok(tc)
+    }
+
+    /// Opens the isolator with these options, without its start.
+    pub(crate) fn prepare(&self, options: TcOptions) -> Result<Tc, String> {
+        Tc::open(options, Some(&self.router), monotonic())
     }
 
     pub(crate) fn queues(&self) -> Vec<Queue> {

@@ -9,8 +9,8 @@ use super::{Api, events, routes};
 use crate::hub::WakeupError;
 use crate::log::Log;
 use crate::parts::Parts;
-use thalweg_http::ServerError;
 use thalweg_http::access::{Access, AccessOptions};
+use thalweg_http::{Listener, ServerError};
 
 /// The listening API. Dropping it stops the API.
 #[derive(Debug)]
@@ -49,11 +49,20 @@ impl From<ServerError> for ApiError {
 }
 
 impl Server {
-    /// Starts to listen.
+    /// Binds the listen address.
     ///
     /// # Errors
-    /// If the address cannot be bound, or the thread cannot be started.
+    /// If it cannot be bound.
+    pub fn bind(options: &AccessOptions) -> Result<Listener, ApiError> {
+        Ok(Listener::bind(options.listen)?)
+    }
+
+    /// Starts to answer requests.
+    ///
+    /// # Errors
+    /// If the thread cannot be started.
     pub fn start(
+        listener: Listener,
         parts: Parts,
         access: Arc<Access>,
         options: &AccessOptions,
@@ -66,9 +75,9 @@ impl Server {
             tokio::spawn(events::notify_subscribers(notifier, tokio::net::UnixStream::from_std(wakeups)?));
             Ok(())
         };
-        let (listen, limits) = (options.listen, options.limits);
+        let limits = options.limits;
         let server = thalweg_http::Server::start(
-            listen,
+            listener,
             routes::routes(),
             api.clone(),
             access,

@@ -11,7 +11,6 @@ use thalweg_actuators::isolation::openflow::{OpenFlow, OpenFlowOptions};
 use thalweg_actuators::isolation::tc::Tc;
 use thalweg_actuators::isolation::webhook::{Webhook, WebhookOptions};
 use thalweg_actuators::openflow::Config;
-use thalweg_linux::Netlink;
 use thalweg_linux::clock::monotonic;
 use thalweg_linux::tcp::MAX_PASSWORD;
 
@@ -23,7 +22,7 @@ use crate::isolation::emulated::Emulated;
 /// Opens the configured isolator, with the privileges of the start.
 ///
 /// # Errors
-/// A message, if a privilege is missing, or the interface has a queue that could not be restored.
+/// A message, if a privilege is missing, or the interface cannot be used.
 pub(super) fn open(
     config: &IsolatorConfig,
     emulation: Option<&Emulation>,
@@ -44,11 +43,7 @@ pub(super) fn open(
             Ok(Box::new(Flowspec::new(FlowspecOptions { password, ..options.clone() })))
         }
         IsolatorConfig::Tc { options, namespace } => {
-            let netlink = match namespace {
-                None => Netlink::open().map_err(|error| format!("cannot open a netlink socket: {error}"))?,
-                Some(namespace) => Netlink::open_within(namespace).map_err(|error| error.to_string())?,
-            };
-            Ok(Box::new(Tc::open(options.clone(), netlink, monotonic())?))
+            Ok(Box::new(Tc::open(options.clone(), namespace.as_ref(), monotonic())?))
         }
         IsolatorConfig::OpenFlow(config) => {
             let OpenFlowIsolation { options, tls, namespace } = &**config;

@@ -54,10 +54,10 @@ pub(crate) struct PreparedIsolation {
 }
 
 impl Isolation {
-    /// Opens what needs privileges. `emulation` is that of the daemon, if any. Also returns the sender for findings of collectors.
+    /// Opens what needs privileges. Changes nothing outside the process. `emulation` is that of the daemon, if any. Also returns the sender for findings of collectors.
     ///
     /// # Errors
-    /// A message, if the actuator cannot be opened.
+    /// A message, if the actuator cannot be opened, or another daemon uses the interface.
     pub(crate) fn prepare(
         config: &IsolationConfig,
         emulation: Option<&Emulation>,
@@ -96,13 +96,27 @@ impl PreparedIsolation {
         &self.isolation
     }
 
-    /// Starts the thread. It ends when the daemon stops, after the flows were released.
+    /// Starts the thread, and waits until the isolator has started. The thread ends when the daemon stops, after the flows were
+    /// released.
     ///
     /// # Errors
-    /// If the isolator or the thread cannot be started.
+    /// If the thread or the isolator cannot be started. The isolator has then restored what it changed.
     pub(crate) fn start(self) -> std::io::Result<JoinHandle<()>> {
         let mut driver = self.driver;
-        driver.begin().map_err(std::io::Error::other)?;
-        std::thread::Builder::new().name("isolation".to_owned()).spawn(move || driver.run())
+        // The isolator starts in the thread, so that nothing can fail after it.
+        let (sender, begun) = crossbeam_channel::bounded(1);
+        let run = move || {
+            let result = driver.begin();
+            let has_begun = result.is_ok();
+            // The other end waits.
+            let _ = sender.send(result);
+            if has_begun {
+                driver.run();
+            }
+        };
+        let thread = std::thread::Builder::new().name("isolation".to_owned()).spawn(run)?;
+        let panicked = || Err("its thread has panicked".to_owned());
+        begun.recv().unwrap_or_else(|_| panicked()).map_err(std::io::Error::other)?;
+        Ok(thread)
     }
 }

@@ -12,7 +12,7 @@ use thalweg_daemon::metrics::{Kind, Metric, Samples, exposition, rows};
 use thalweg_http::access::{Access, Limits};
 use thalweg_http::output::MetricsText;
 use thalweg_http::route::{Method, Operation, Routes};
-use thalweg_http::{Counters, ServerError};
+use thalweg_http::{Counters, Listener, ServerError};
 
 /// Labels of metrics per exporter.
 const EXPORTER: &[&str] = &["exporter", "format", "domain"];
@@ -303,6 +303,7 @@ pub(super) struct MetricsServer {
 impl MetricsServer {
     /// Starts the server, without authentication.
     pub(super) fn start(address: SocketAddr) -> Result<MetricsServer, ServerError> {
+        let listener = Listener::bind(address)?;
         let report = SharedReport::default();
         let operation = Operation {
             scope: None,
@@ -314,10 +315,15 @@ impl MetricsServer {
         let routes = Routes::new().add(Method::Get, "/metrics", operation, page);
         let access = Arc::new(Access::unrestricted(address));
         let (shown, counters) = (Arc::clone(&report), Arc::<Counters>::default());
-        let server =
-            thalweg_http::Server::start(address, routes, shown, access, Limits::default(), counters, || {
-                Ok(())
-            })?;
+        let server = thalweg_http::Server::start(
+            listener,
+            routes,
+            shown,
+            access,
+            Limits::default(),
+            counters,
+            || Ok(()),
+        )?;
         Ok(MetricsServer { report, _server: server })
     }
 

@@ -11,6 +11,7 @@
 //! |---|---|
 //! | `redirect.bpf.c` | the program (`redirect.bpf.o` is compiled from it by `scripts/bpf.sh`) |
 //! | `maps` | its maps |
+//! | `owner` | the lock against a second daemon |
 //! | `plan` | classes and queues |
 //!
 //! **Cost**: a redirection is two writes to maps. A packet costs one lookup, a redirected one three.
@@ -19,25 +20,30 @@
 //! redirection ends when it expires. The next start finds the program at the interface, and takes it over with all
 //! redirections. If it contains another program, it replaces it in one step and copies the entries.
 //!
-//! **Faults**: a missing or changed queue, class or program is set again. A classful queue of someone else is left alone,
-//! because it could not be restored, and reported as an error.
+//! **One daemon per interface**: [`Tc::open`] locks the interface and changes nothing; the [start](Isolator::start) changes it, and
+//! restores it if that fails.
+//!
+//! **Faults**: a missing or changed queue, class or program is set again. A queue with classes of someone else is left alone,
+//! because it could not be set again at the end, and reported as an error.
 
 mod maps;
+mod owner;
 mod plan;
 
 use std::os::fd::AsFd as _;
 
 use thalweg_control::isolate::message::QueueReading;
 use thalweg_control::isolate::{Command, Input, Reading, RedirectionId};
-use thalweg_linux::Netlink;
 use thalweg_linux::bpf::object::Loaded;
 use thalweg_linux::bpf::{Object, Program, ProgramKind};
 use thalweg_linux::tc::egress::{FilterPlace, FilterProgram};
 use thalweg_linux::tc::queue::{Class, Queue, handle};
+use thalweg_linux::{Namespace, Netlink};
 use thalweg_wire::{FlowKey, Nanos, Timestamp};
 
 use super::{Isolator, IsolatorCounters};
 use maps::{Entry, Maps};
+use owner::Owner;
 use plan::{MAJOR, PRIMARY, SCAVENGER};
 pub use plan::{QueuePlan, Queueing};
 
@@ -77,6 +83,8 @@ pub struct TcOptions {
 /// Isolation by traffic control.
 pub struct Tc {
     options: TcOptions,
+    /// `None` after the stop.
+    owner: Option<Owner>,
     netlink: Netlink,
     program: Program,
     maps: Maps,
@@ -93,19 +101,28 @@ pub struct Tc {
 }
 
 impl Tc {
-    /// Loads the program, or takes over that of an earlier run, and sets up the queues. Needs CAP_NET_ADMIN and CAP_BPF, and
-    /// CAP_SYS_ADMIN to open the maps of an earlier run; without it, their redirections are dropped. `netlink` is a socket in the namespace of the interface.
+    /// Locks the interface, and loads the program or takes over that of an earlier run. Queues and program of the interface change only at
+    /// the [start](Isolator::start). Needs CAP_NET_ADMIN and CAP_BPF, and CAP_SYS_ADMIN to open the maps of an earlier run; without
+    /// it, their redirections are dropped. `namespace` is that of the interface, `None` for that of the calling thread.
     ///
     /// A missing interface is not an error: [`Isolator::maintain`] sets it up when it appears.
     ///
     /// # Errors
-    /// A message, if the program cannot be loaded, or the interface has a queue that could not be restored.
-    pub fn open(options: TcOptions, netlink: Netlink, now: Timestamp) -> Result<Tc, String> {
+    /// A message, if another daemon owns the interface, it has a queue of someone else, or the program cannot be loaded.
+    pub fn open(options: TcOptions, namespace: Option<&Namespace>, now: Timestamp) -> Result<Tc, String> {
         if OBJECT.is_empty() {
             return Err("this build contains no program for big-endian machines".to_owned());
         }
+        let netlink = match namespace {
+            None => Netlink::open().map_err(|error| format!("cannot open a netlink socket: {error}"))?,
+            Some(namespace) => Netlink::open_within(namespace).map_err(|error| error.to_string())?,
+        };
         let filter_name = format!("{FILTER_NAME}{:016x}", hash(OBJECT));
         let interface = netlink.interface(&options.interface).ok();
+        let owner = Owner::claim(&options.interface, interface, namespace)?;
+        if let Some(interface) = interface {
+            check_root(&root_queue(&netlink, interface)?, &options.interface)?;
+        }
         let earlier = match interface {
             Some(interface) => earlier_program(&netlink, interface).map_err(|error| error.to_string())?,
             None => None,
@@ -113,6 +130,7 @@ impl Tc {
         let (program, maps, note) = obtain(earlier.as_ref(), &filter_name, options.capacity)?;
         let mut tc = Tc {
             options,
+            owner: Some(owner),
             netlink,
             program,
             maps,
@@ -130,10 +148,16 @@ impl Tc {
         for (key, ..) in entries.iter().filter(|(_, entry, _)| entry.expires <= now) {
             tc.maps.remove(key).map_err(|error| error.to_string())?;
         }
-        if tc.interface.is_some() {
-            tc.set_up()?;
-        }
         Ok(tc)
+    }
+
+    /// Undoes what the start has changed at an interface that had none of our queues before. Returns `error`, and what could not be
+    /// undone.
+    fn undo(&mut self, error: String) -> String {
+        match self.tear_down() {
+            Ok(()) => error,
+            Err(remains) => format!("{error}; what was changed could not be undone: {remains}"),
+        }
     }
 
     /// Returns the interface in use.
@@ -165,25 +189,12 @@ impl Tc {
     }
 
     fn set_up_root(&mut self, interface: u32, repaired: &mut Vec<String>) -> Result<(), String> {
-        let queues = self.netlink.queues(interface).map_err(|error| error.to_string())?;
-        let root = queues.into_iter().find(|queue| queue.parent.is_none()).unwrap_or_default();
-        if root.kind == "htb" && root.handle == handle(MAJOR, 0) {
+        let root = root_queue(&self.netlink, interface)?;
+        if is_ours(&root) {
             return self.check_priorities(interface, repaired);
         }
-        let previous = match root.handle {
-            0 => None,
-            _ if RESTORABLE.contains(&root.kind.as_str()) => Some(&root),
-            other => {
-                return Err(format!(
-                    "{} has the queue {} {:x}:, which could not be restored: delete it (tc qdisc del dev {} root) or choose another \
-                     interface",
-                    self.options.interface,
-                    root.kind,
-                    other >> 16,
-                    self.options.interface
-                ));
-            }
-        };
+        check_root(&root, &self.options.interface)?;
+        let previous = Some(&root).filter(|root| root.handle != 0);
         self.maps.remember(previous).map_err(|error| error.to_string())?;
         self.set_root(interface)?;
         repaired.push(format!("queue htb {MAJOR:x}: instead of {}", root.kind));
@@ -303,9 +314,7 @@ impl Tc {
         if self.attached.take().is_some() {
             self.netlink.delete_egress_program(interface, PLACE).map_err(failed)?;
         }
-        let queues = self.netlink.queues(interface).map_err(failed)?;
-        let is_ours = |queue: &Queue| queue.parent.is_none() && queue.handle == handle(MAJOR, 0);
-        if !queues.iter().any(is_ours) {
+        if !is_ours(&root_queue(&self.netlink, interface)?) {
             return Ok(());
         }
         match self.maps.remembered().map_err(|error| error.to_string())? {
@@ -322,6 +331,16 @@ impl Isolator for Tc {
 
     fn reads_counters(&self) -> bool {
         true
+    }
+
+    /// Sets up the interface. If that fails, it is as before: as an earlier run left it, or as it was without us.
+    fn start(&mut self) -> Result<(), String> {
+        let Some(interface) = self.interface else { return Ok(()) };
+        let was_ours = is_ours(&root_queue(&self.netlink, interface)?);
+        self.set_up().map(drop).map_err(|error| match was_ours {
+            true => error,
+            false => self.undo(error),
+        })
     }
 
     fn adopted(&mut self) -> Vec<FlowKey> {
@@ -383,10 +402,12 @@ impl Isolator for Tc {
     }
 
     fn stop(&mut self) -> Result<(), String> {
-        match self.options.keeps_at_stop {
+        let stopped = match self.options.keeps_at_stop {
             true => Ok(()),
             false => self.tear_down(),
-        }
+        };
+        self.owner = None;
+        stopped
     }
 
     fn counters(&self) -> IsolatorCounters {
@@ -399,6 +420,31 @@ impl Isolator for Tc {
             failed_checks: self.failed_checks,
             ..IsolatorCounters::default()
         }
+    }
+}
+
+/// Returns the root queue of an interface.
+fn root_queue(netlink: &Netlink, interface: u32) -> Result<Queue, String> {
+    let queues = netlink.queues(interface).map_err(|error| error.to_string())?;
+    Ok(queues.into_iter().find(|queue| queue.parent.is_none()).unwrap_or_default())
+}
+
+/// Whether a root queue is ours.
+fn is_ours(root: &Queue) -> bool {
+    root.kind == "htb" && root.handle == handle(MAJOR, 0)
+}
+
+/// Checks that a root queue is ours, or can be set again as it was.
+fn check_root(root: &Queue, interface: &str) -> Result<(), String> {
+    let can_restore = root.handle == 0 || RESTORABLE.contains(&root.kind.as_str());
+    match can_restore || is_ours(root) {
+        true => Ok(()),
+        false => Err(format!(
+            "{interface} has the queue {} {:x}: of someone else. It is left as it is, because Thalweg could not set it again with its classes \
+             and filters, and no flow is redirected. To let Thalweg use {interface}, delete that queue: tc qdisc del dev {interface} root",
+            root.kind,
+            root.handle >> 16,
+        )),
     }
 }
 

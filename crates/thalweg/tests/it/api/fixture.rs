@@ -66,7 +66,9 @@ impl Fixture {
         }
         daemon.set_collectors(handles);
         let access = Arc::new(Access::new(&options).unwrap());
-        let server = Server::start(daemon.api_parts(), Arc::clone(&access), &options, None).unwrap();
+        let listener = Server::bind(&options).unwrap();
+        let server =
+            Server::start(listener, daemon.api_parts(), Arc::clone(&access), &options, None).unwrap();
         let scheme = if options.tls_key.is_some() { "https" } else { "http" };
         let client = Client::new(format!("{scheme}://{}", server.address()));
         Fixture { daemon, server, client, access, options, is_over, threads }

@@ -225,6 +225,17 @@ fn a_cheetah_flow_goes_to_the_scavenger_class_until_it_ends() {
     assert!(sent(&link, "7468:20") > 0);
     assert!(sent(&link, "7468:10") > 0, "iperf3's control connection is in the primary class");
 
+    // A second daemon at the same interface.
+    let mut second = Serve::new("");
+    let config = fs::read_to_string(serve.path("thalweg.toml")).unwrap();
+    let config = config.replace(&serve.address.to_string(), &second.address.to_string());
+    fs::write(second.path("thalweg.toml"), config).unwrap();
+    second.launch(Command::new(THALWEG));
+    assert_eq!(second.ended(), Some(1), "{}", second.log());
+    let expected = format!("another daemon already isolates flows at interface {interface} (process {pid})");
+    assert!(second.log().contains(&expected), "{}", second.log());
+    assert_eq!(active(&serve)["id"], redirection["id"], "the first one keeps its redirection");
+
     serve.signal("-KILL");
     assert_eq!(serve.ended(), None, "a signal ended it");
     let before = sent(&link, "7468:20") + sent(&link, "7468:10");
@@ -247,10 +258,20 @@ fn a_cheetah_flow_goes_to_the_scavenger_class_until_it_ends() {
     assert_eq!((&ended["forced"], &ended["phase"]), (&json!(false), &json!("released")), "{ended}");
     serve.signal("-TERM");
     assert_eq!(serve.ended(), Some(0), "{}", serve.log());
-    let mut tc = link.at_sender("tc");
-    tc.args(["qdisc", "show", "dev", interface]);
-    let queues = output(tc);
-    assert!(!queues.contains("htb") && !queues.contains("clsact"), "{queues}");
+    let queues = || {
+        let mut tc = link.at_sender("tc");
+        tc.args(["qdisc", "show", "dev", interface]);
+        output(tc)
+    };
+    let restored = queues();
+    assert!(!restored.contains("htb") && !restored.contains("clsact"), "{restored}");
+
+    // A start that fails for another reason.
+    let _occupied = std::net::TcpListener::bind(serve.address).unwrap();
+    serve.launch(Command::new(THALWEG));
+    assert_eq!(serve.ended(), Some(1), "{}", serve.log());
+    assert!(serve.log().contains("(api.listen)"), "{}", serve.log());
+    assert_eq!(queues(), restored);
 }
 
 #[test]
