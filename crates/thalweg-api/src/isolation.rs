@@ -67,8 +67,13 @@ pub struct Redirection {
     pub primary_backlog_before: Option<u64>,
     /// Bytes in the primary queue when the queues were last read while the flow was redirected; null if unknown.
     pub primary_backlog_after: Option<u64>,
-    /// The last error of the actuator; null if there was none.
+    /// The last error of the actuator, at first that of the flow's previous redirection if it has failed; null if there was none.
     pub error: Option<String>,
+    /// 1, and one more after each redirection of the flow in a row that has failed; at most 8.
+    pub try_number: u32,
+    /// If it waits after a failure: when it is requested again. If it has failed: when the next redirection of the flow is requested,
+    /// unless the flow ends before. Otherwise null.
+    pub retry_at: Option<UtcTime>,
 }
 
 /// Why a flow is redirected.
@@ -87,7 +92,7 @@ pub enum RedirectionReason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RedirectionPhase {
-    /// It waits for the limit of changes per second, or for another attempt.
+    /// It waits for the limit of changes per second, or for another attempt after a failure.
     Waiting,
     /// The actuator has been asked to redirect the flow.
     Requested,
@@ -174,6 +179,8 @@ pub struct RedirectionCounts {
     pub failed: u64,
     /// Of those: the scavenger queue did not receive the flow.
     pub ineffective: u64,
+    /// Redirections that were requested because an earlier one of the same flow had failed.
+    pub renewed: u64,
     /// Attempts of the actuator that failed.
     pub errors: u64,
     /// Releases that were put off because the flow had sent meanwhile.

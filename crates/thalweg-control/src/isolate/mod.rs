@@ -24,6 +24,10 @@
 //! many, the redirection has failed, confirmed or not, and is undone. So other packets in the same queue hide that only if they are
 //! more.
 //!
+//! **Failure**: the next redirection of the flow follows after 10 s, then 20 s, up to 5 minutes, at most seven times in a row. It waits as
+//! an active redirection, so the end of the flow or a user cancels it. A flow that fails for a lasting reason is redirected for
+//! `confirm_timeout` each time, and then left alone until it is a cheetah again.
+//!
 //! **Time** is an argument, from a clock that does not step. **Deterministic**: the same inputs give the same commands.
 //! **Bounded**: by `max_redirections` and `history` of [`IsolationOptions`]. Each flow that is not redirected is counted. What goes through
 //! all redirections does so in parts, so that a finding never waits for long.
@@ -51,6 +55,18 @@ const MAX_ATTEMPTS: u32 = 5;
 
 /// Time before the second attempt; doubles with each.
 const RETRY_AFTER: Nanos = Nanos::from_secs(1);
+
+/// Redirections of a flow in a row that fail, before it is left alone.
+const MAX_TRIES: u32 = 8;
+
+/// Time before the second of them; doubles with each, up to [`MAX_RENEWAL`].
+const RENEW_AFTER: Nanos = Nanos::from_secs(10);
+
+/// Maximum time before the next of them.
+const MAX_RENEWAL: Nanos = Nanos::from_secs(300);
+
+/// A redirection that had an effect for this long is not in a row with later ones.
+const STEADY: Nanos = Nanos::from_secs(600);
 
 /// Redirections that a tick goes through: at least so many, and at least one in [`TICKS`].
 const MIN_PER_TICK: usize = 2_048;
@@ -85,6 +101,8 @@ pub struct IsolationCounters {
     pub failed: u64,
     /// Of those: the scavenger queue did not receive the flow.
     pub ineffective: u64,
+    /// Redirections that were requested because an earlier one of the same flow had failed.
+    pub renewed: u64,
     /// Attempts of the actuator that failed.
     pub errors: u64,
     /// Releases that were put off because the flow sent meanwhile.
@@ -235,9 +253,13 @@ impl Isolation {
         }
     }
 
-    fn start(&mut self, key: FlowKey, reason: Reason, now: Timestamp) {
+    fn next_id(&mut self) -> RedirectionId {
         self.last_id += 1;
-        let id = RedirectionId(self.last_id);
+        RedirectionId(self.last_id)
+    }
+
+    fn start(&mut self, key: FlowKey, reason: Reason, now: Timestamp) {
+        let id = self.next_id();
         let mut report = RedirectionReport::new(id, key, reason, now);
         if self.options.dry_run {
             self.counters.withheld += 1;
@@ -261,6 +283,8 @@ impl Isolation {
             Phase::Draining if !self.is_stopping => it.resume(now),
             Phase::Requested if !self.is_stopping => it.report.end_cause = None,
             Phase::Releasing => it.again = Some(reason.clone()),
+            // A user does not want to wait for the next attempt.
+            Phase::Waiting if reason == Reason::Pinned => (it.since, it.report.retry_at) = (now, None),
             _ => {}
         }
         if reason == Reason::Pinned {
@@ -272,11 +296,16 @@ impl Isolation {
     fn request(&mut self, id: RedirectionId, now: Timestamp) {
         let Some(it) = self.active.get_mut(&id) else { return };
         // An adopted flow is redirected already: the request only extends its expiry.
-        if it.report.reason != Reason::Adopted && !self.limiter.take(now) {
+        let is_redirected = it.report.reason == Reason::Adopted && it.report.try_number == 1;
+        if !is_redirected && !self.limiter.take(now) {
             self.counters.limited += 1;
             return;
         }
-        (it.report.phase, it.since) = (Phase::Requested, now);
+        (it.report.phase, it.since, it.report.retry_at) = (Phase::Requested, now, None);
+        if it.is_renewal {
+            it.is_renewal = false;
+            self.counters.renewed += 1;
+        }
         self.commands.push_back(Command::Redirect(id, it.report.key));
         let report = it.report.clone();
         self.record(report);
@@ -341,9 +370,35 @@ impl Isolation {
         it.attempts += 1;
         it.report.error = Some(error);
         if it.attempts >= MAX_ATTEMPTS || it.report.end_cause.is_some() {
-            return self.finish(id, Phase::Failed, now);
+            return self.fail(id, now);
         }
         (it.report.phase, it.since) = (Phase::Waiting, now + retry_after(it.attempts));
+        it.report.retry_at = Some(it.since);
+    }
+
+    /// Ends a redirection that has failed. The next one of the flow waits, unless the flow is to be released or fails too often.
+    fn fail(&mut self, id: RedirectionId, now: Timestamp) {
+        let is_stopping = self.is_stopping;
+        let Some(it) = self.active.get_mut(&id) else { return };
+        let lasted = it.report.redirected.map_or(Nanos::ZERO, |since| now.since(since));
+        let tries = if lasted >= STEADY { 1 } else { it.report.try_number };
+        let renews = tries < MAX_TRIES && it.report.end_cause.is_none() && !is_stopping;
+        let retry_at = renews.then(|| now + renew_after(tries));
+        it.report.retry_at = retry_at;
+        let RedirectionReport { key, reason, error, .. } = it.report.clone();
+        self.finish(id, Phase::Failed, now);
+        let Some(retry_at) = retry_at else { return };
+        let id = self.next_id();
+        let report = RedirectionReport {
+            try_number: tries + 1,
+            retry_at: Some(retry_at),
+            error,
+            ..RedirectionReport::new(id, key, reason, now)
+        };
+        let mut redirection = Redirection::new(report, retry_at);
+        redirection.is_renewal = true;
+        self.active.insert(id, redirection);
+        self.by_key.insert(key, id);
     }
 
     fn released(&mut self, id: RedirectionId, now: Timestamp) {
@@ -463,7 +518,7 @@ impl Isolation {
         it.report.error = Some(error.trim_end().to_owned());
         self.counters.ineffective += 1;
         self.commands.push_back(Command::Release { id, key: it.report.key, if_packets: None });
-        self.finish(id, Phase::Failed, now);
+        self.fail(id, now);
     }
 
     /// The actuator has lost a redirection for good.
@@ -535,6 +590,11 @@ impl Isolation {
             }
         }
     }
+}
+
+/// Returns the time before the next redirection of a flow, after so many that have failed.
+fn renew_after(tries: u32) -> Nanos {
+    Nanos(RENEW_AFTER.0 << tries.saturating_sub(1).min(MAX_TRIES)).min(MAX_RENEWAL)
 }
 
 /// Returns the time before the next attempt.

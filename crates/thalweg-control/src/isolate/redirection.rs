@@ -10,7 +10,7 @@ const ANSWER_TIMEOUT: Nanos = Nanos::from_secs(120);
 /// The phase of a redirection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
-    /// It waits for the limit of changes per second, or for another attempt.
+    /// It waits for the limit of changes per second, or for another attempt after a failure.
     Waiting,
     /// The actuator has been asked to redirect the flow.
     Requested,
@@ -74,8 +74,12 @@ pub struct RedirectionReport {
     pub primary_backlog_before: Option<Bytes>,
     /// Bytes in the primary queue at the last reading while the flow was redirected.
     pub primary_backlog_after: Option<Bytes>,
-    /// The last error of the actuator.
+    /// The last error of the actuator; at first that of the flow's previous redirection, if it has failed.
     pub error: Option<String>,
+    /// 1, and one more after each redirection of the flow in a row that has failed.
+    pub try_number: u32,
+    /// Waiting: when it is requested again. Failed: when the next redirection of the flow is requested. `None` if neither is planned.
+    pub retry_at: Option<Timestamp>,
 }
 
 /// A moment whose packets leave the scavenger queue, which is first in, first out.
@@ -97,6 +101,8 @@ pub(super) struct Redirection {
     pub(super) since: Timestamp,
     /// Failed attempts in a row.
     pub(super) attempts: u32,
+    /// Whether it follows one that has failed, and has not been requested yet.
+    pub(super) is_renewal: bool,
     /// When its expiry was extended.
     pub(super) refreshed: Timestamp,
     /// The last reading with new packets; at first when it was redirected.
@@ -222,6 +228,8 @@ impl RedirectionReport {
             primary_backlog_before: None,
             primary_backlog_after: None,
             error: None,
+            try_number: 1,
+            retry_at: None,
         }
     }
 }
@@ -232,6 +240,7 @@ impl Redirection {
             report,
             since: now,
             attempts: 0,
+            is_renewal: false,
             refreshed: now,
             active: now,
             read: now,

@@ -227,14 +227,99 @@ fn failures_are_retried_and_then_reported() {
     for attempt in 1..=5 {
         assert_eq!(commands(&mut it), [Command::Redirect(RedirectionId(1), key(1))], "attempt {attempt}");
         it.handle(at(now), Input::Failed(RedirectionId(1), "no interface".to_owned()));
-        now += 1_000 << (attempt - 1);
+        let wait = if attempt < 5 { 1_000 << (attempt - 1) } else { 10_000 };
+        assert_eq!(it.of(&key(1)).unwrap().retry_at, Some(at(now + wait)), "attempt {attempt}");
+        now += wait;
         it.handle(at(now - 1), Input::Tick);
         assert_eq!(commands(&mut it), []);
         it.handle(at(now), Input::Tick);
     }
     let report = it.ended().next().unwrap();
     assert_eq!((report.phase, report.error.as_deref()), (Phase::Failed, Some("no interface")));
-    assert_eq!((it.counters().errors, it.counters().failed), (5, 1));
+    assert_eq!((it.counters().errors, it.counters().failed, it.counters().renewed), (5, 1, 1));
+    assert_eq!(commands(&mut it), [Command::Redirect(RedirectionId(2), key(1))], "the next redirection");
+}
+
+/// Lets flow 1 send 10 packets every 500 ms in these seconds, and the queue receive all of them or none. Carries out commands.
+/// Returns the times of redirections in milliseconds.
+fn drive(it: &mut Isolation, seconds: std::ops::Range<u64>, is_received: bool) -> Vec<u64> {
+    let mut times = Vec::new();
+    for millis in (seconds.start * 1_000..seconds.end * 1_000).step_by(500) {
+        let sent = |since: Timestamp| at(millis).since(since).0 / 50_000_000;
+        let redirected = it.of(&key(1)).and_then(|report| report.redirected);
+        let flows: Vec<(u16, u64)> = redirected.map(|since| (1, sent(since))).into_iter().collect();
+        it.handle(at(millis), reading(queue(if is_received { sent(at(0)) } else { 0 }, 0), &flows));
+        it.handle(at(millis), Input::Tick);
+        for command in commands(it) {
+            if let Command::Redirect(id, _) = command {
+                times.push(millis);
+                it.handle(at(millis), Input::Redirected(id));
+            }
+        }
+    }
+    times
+}
+
+#[test]
+fn a_flow_that_fails_for_a_lasting_reason_is_redirected_ever_more_rarely_and_then_left_alone() {
+    let mut it = isolation(IsolationOptions::default());
+    it.handle(at(0), began(1));
+    let times = drive(&mut it, 0..3_600, false);
+    // Each takes 5.5 s to fail; then 10, 20, 40, 80, 160, 300 and 300 s.
+    assert_eq!(times, [0, 15_500, 41_000, 86_500, 172_000, 337_500, 643_000, 948_500]);
+    let counters = it.counters();
+    assert_eq!((counters.requests, counters.failed, counters.ineffective, counters.renewed), (1, 8, 8, 7));
+    assert_eq!(it.active_count(), 0);
+    let last = it.ended().next().unwrap();
+    assert_eq!((last.try_number, last.retry_at), (8, None));
+    let first = it.ended().last().unwrap();
+    assert_eq!((first.try_number, first.retry_at), (1, Some(at(15_500))));
+    // It is a cheetah again.
+    it.handle(at(3_600_000), Input::Ended(key(1)));
+    it.handle(at(3_600_000), began(1));
+    assert_eq!(it.of(&key(1)).unwrap().try_number, 1);
+}
+
+#[test]
+fn a_flow_is_redirected_again_after_a_repair() {
+    let mut it = isolation(IsolationOptions::default());
+    it.handle(at(0), began(1));
+    drive(&mut it, 0..25, false);
+    let waiting = it.of(&key(1)).unwrap();
+    assert_eq!((waiting.phase, waiting.try_number), (Phase::Waiting, 3));
+    assert_eq!(waiting.retry_at, Some(at(41_000)));
+    let error = waiting.error.as_deref().unwrap();
+    assert!(error.starts_with("the scavenger queue receives nothing"), "{error}");
+    // Someone repairs the queue.
+    drive(&mut it, 25..43, true);
+    let confirmed = it.of(&key(1)).unwrap();
+    assert_eq!((confirmed.phase, confirmed.error.as_deref()), (Phase::Confirmed, None));
+    assert_eq!((confirmed.reason.clone(), confirmed.retry_at), (cheetah(), None));
+    // It has worked for long when it fails next.
+    drive(&mut it, 43..700, true);
+    drive(&mut it, 700..710, false);
+    assert_eq!(it.of(&key(1)).unwrap().try_number, 2);
+}
+
+#[test]
+fn the_end_of_the_flow_cancels_the_next_redirection_and_a_pin_hastens_it() {
+    let failed = || {
+        let mut it = isolation(IsolationOptions::default());
+        it.handle(at(0), began(1));
+        drive(&mut it, 0..10, false);
+        assert_eq!(it.of(&key(1)).unwrap().phase, Phase::Waiting);
+        it
+    };
+    for end in [Input::Ended(key(1)), Input::Release(key(1)), Input::ReleaseAll] {
+        let mut it = failed();
+        it.handle(at(10_000), end);
+        assert_eq!((it.active_count(), it.counters().cancelled, it.counters().renewed), (0, 1, 0));
+        assert_eq!(drive(&mut it, 10..100, false), [0; 0]);
+    }
+    let mut it = failed();
+    it.handle(at(10_000), Input::Began { key: key(1), reason: Reason::Pinned });
+    assert_eq!(drive(&mut it, 10..11, true), [10_000]);
+    assert_eq!(it.of(&key(1)).unwrap().reason, Reason::Pinned);
 }
 
 #[test]

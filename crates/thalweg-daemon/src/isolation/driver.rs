@@ -316,7 +316,17 @@ fn log(report: &RedirectionReport) {
     let cause = report.end_cause.map_or("", |cause| cause.name());
     let packets = report.counters.map_or(0, |counters| counters.packets);
     let error = report.error.as_deref().unwrap_or_default();
+    let try_number = report.try_number;
     match report.phase {
+        // A flow that fails for a lasting reason does not fill the log: only its first and its last failure are logged.
+        Phase::Failed if try_number > 1 && report.retry_at.is_some() => {
+            tracing::debug!(id, flow, error, try_number, "redirection failed again")
+        }
+        Phase::Redirected if try_number > 1 => tracing::debug!(id, flow, try_number, "flow redirected again"),
+        Phase::Confirmed if try_number > 1 => tracing::info!(id, flow, try_number, "flow redirected again"),
+        Phase::Failed if try_number > 1 => {
+            tracing::warn!(id, flow, error, try_number, "redirection failed, not tried again")
+        }
         Phase::Failed => tracing::warn!(id, flow, error, "redirection failed"),
         Phase::Released => tracing::info!(id, flow, cause, packets, "flow released"),
         Phase::Redirected => tracing::info!(id, flow, "flow redirected"),

@@ -38,6 +38,7 @@ pub fn redirections(isolation: &Isolation, after: u64, active: usize, ended: usi
             cancelled: it.cancelled,
             failed: it.failed,
             ineffective: it.ineffective,
+            renewed: it.renewed,
             errors: it.errors,
             put_off: it.put_off,
             restored: it.restored,
@@ -76,6 +77,8 @@ pub fn redirection(report: &RedirectionReport) -> Redirection {
         primary_backlog_before: report.primary_backlog_before.map(|bytes| bytes.0),
         primary_backlog_after: report.primary_backlog_after.map(|bytes| bytes.0),
         error: report.error.clone(),
+        try_number: report.try_number,
+        retry_at: report.retry_at.map(Into::into),
     }
 }
 

@@ -51,7 +51,7 @@ pub(super) const ISOLATION: &[Metric] = &[
         &["change"],
         "Changes of redirections: `redirected`; `confirmed` by counters; `released`; `forced`, released although packets may have been \
          queued; `cancelled` before they were redirected; `failed`; `ineffective`, of those: the \
-         scavenger queue did not receive the flow; `put_off`, not released because the flow had sent meanwhile; \
+         scavenger queue did not receive the flow; `renewed`, requested because an earlier redirection of the flow had failed; `put_off`, not released because the flow had sent meanwhile; \
          `restored`, others had removed it; `error`, an attempt of the actuator failed.",
         |s, out| {
             if let Some(report) = &s.isolation {
@@ -64,6 +64,7 @@ pub(super) const ISOLATION: &[Metric] = &[
                     ("cancelled", it.cancelled),
                     ("failed", it.failed),
                     ("ineffective", it.ineffective),
+                    ("renewed", it.renewed),
                     ("put_off", it.put_off),
                     ("restored", it.restored),
                     ("error", it.errors),

@@ -17,7 +17,7 @@ use super::super::view::{Pane, TopView};
 use super::header::{failure, plain, retry_text, state_name};
 use super::rate::{FULL_RATE, rate_text};
 use crate::terminal::Theme;
-use crate::terminal::quantity::{clock_us, grouped};
+use crate::terminal::quantity::{clock, clock_us, grouped};
 use crate::terminal::screen::{counted, cut, row_styles, rule, width_of};
 
 /// Draws the list below its rule.
@@ -213,7 +213,10 @@ fn redirection_text(redirection: &Redirection) -> (String, String) {
         RedirectionPhase::Released => (format!("△ released {key}"), format!("{after}{cause}")),
         RedirectionPhase::Withheld => (format!("· isolation withheld {key}"), String::new()),
         RedirectionPhase::Failed => {
-            (format!("✗ isolation {key}"), format!(": failed: {}", error.as_deref().unwrap_or_default()))
+            let next = redirection.retry_at.as_ref();
+            let next = next.map_or_else(String::new, |at| format!("; next attempt at {}", &clock(at.0)[..8]));
+            let error = error.as_deref().unwrap_or_default();
+            (format!("✗ isolation {key}"), format!(": failed: {error}{next}"))
         }
     }
 }
@@ -244,7 +247,7 @@ mod tests {
                 "key":"tcp 10.0.0.8:33774 > 10.0.0.1:16384","reason":"cheetah","found_by":"tor0","rate_bps":41514096,"detected":null,
                 "phase":"confirmed","requested":"2026-11-27T03:29:52.096579350Z","redirected":null,"first_packet":null,
                 "confirmed":null,"ended":null,"cause":null,"forced":false,"packets":6530,"bytes":10041804,
-                "primary_backlog_before":{before},"primary_backlog_after":{after},"error":null}}"#
+                "primary_backlog_before":{before},"primary_backlog_after":{after},"error":null,"try_number":1,"retry_at":null}}"#
             );
             redirection_text(&serde_json::from_str(&json).unwrap()).1
         };

@@ -224,6 +224,8 @@ fn redirection(key: thalweg_wire::FlowKey) -> RedirectionReport {
         primary_backlog_before: None,
         primary_backlog_after: None,
         error: None,
+        try_number: 1,
+        retry_at: None,
     }
 }
 
