@@ -49,6 +49,10 @@ pub struct Parsed<T>(pub T);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Count<const DEFAULT: usize, const MAX: usize>(pub usize);
 
+/// A number of any size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Number(pub u64);
+
 impl FromIterator<(String, String)> for Pairs {
     fn from_iter<I: IntoIterator<Item = (String, String)>>(pairs: I) -> Pairs {
         Pairs(pairs.into_iter().collect())
@@ -286,6 +290,30 @@ impl<T> JsonSchema for Parsed<T> {
     }
 }
 
+impl<'de> Deserialize<'de> for Number {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map(Number).map_err(|_| {
+            let shown: String = text.chars().take(64).collect();
+            de::Error::custom(format!("expected a number from 0 to {}, not {shown:?}", u64::MAX))
+        })
+    }
+}
+
+impl JsonSchema for Number {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Number".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "integer", "minimum": 0})
+    }
+}
+
 impl<const DEFAULT: usize, const MAX: usize> Default for Count<DEFAULT, MAX> {
     fn default() -> Self {
         Count(DEFAULT)
@@ -335,6 +363,8 @@ mod tests {
         collector: Option<String>,
         /// Port.
         port: Option<Parsed<u16>>,
+        /// Number of the last one.
+        after: Option<Number>,
     }
 
     fn read(pairs: &[(&str, &str)]) -> Result<Choice, String> {
@@ -347,15 +377,20 @@ mod tests {
 
     #[test]
     fn missing_parameters_have_their_defaults() {
-        let all = read(&[("port", "7"), ("top", "100"), ("collector", "tor0")]);
-        let expected = Choice { top: Count(100), collector: Some("tor0".into()), port: Some(Parsed(7)) };
+        let all = read(&[("port", "7"), ("top", "100"), ("collector", "tor0"), ("after", "0")]);
+        let expected = Choice {
+            top: Count(100),
+            collector: Some("tor0".into()),
+            port: Some(Parsed(7)),
+            after: Some(Number(0)),
+        };
         assert_eq!(all, Ok(expected));
-        assert_eq!(read(&[]), Ok(Choice { top: Count(20), collector: None, port: None }));
+        assert_eq!(read(&[]), Ok(Choice { top: Count(20), collector: None, port: None, after: None }));
     }
 
     #[test]
     fn unknown_and_duplicate_parameters_are_refused() {
-        let known = "unknown parameter \"tpo\": expected top, collector, port";
+        let known = "unknown parameter \"tpo\": expected top, collector, port, after";
         assert_eq!(read(&[("tpo", "3")]), Err(known.into()));
         assert_eq!(read(&[("top", "3"), ("top", "4")]), Err("duplicate parameter top".into()));
         let none = Pairs(vec![("a".into(), String::new())]).check_empty().unwrap_err();
@@ -369,17 +404,20 @@ mod tests {
             assert_eq!(read(&[("top", invalid)]), Err(expected));
         }
         assert_eq!(read(&[("port", "x")]), Err("port: invalid digit found in string".into()));
+        let expected = "after: expected a number from 0 to 18446744073709551615, not \"abc\"";
+        assert_eq!(read(&[("after", "abc")]), Err(expected.into()));
     }
 
     #[test]
     fn parameters_are_described_by_the_doc_comments_of_their_fields() {
         let describe = describe::<Choice>(&mut SchemaGenerator::default(), false);
         let names: Vec<_> = describe.iter().map(|parameter| parameter.name).collect();
-        assert_eq!(names, ["top", "collector", "port"]);
-        let [top, collector, port] = &describe[..] else { panic!("{describe:?}") };
+        assert_eq!(names, ["top", "collector", "port", "after"]);
+        let [top, collector, port, after] = &describe[..] else { panic!("{describe:?}") };
         assert_eq!((top.description.as_str(), top.example.as_str()), ("Maximum number.", "10"));
         assert_eq!(top.schema["maximum"], 100);
         assert_eq!((collector.example.as_str(), &collector.schema["type"]), ("tor0", &"string".into()));
         assert_eq!((port.example.as_str(), &port.schema["type"]), ("", &"string".into()));
+        assert_eq!(after.schema, serde_json::json!({"type": "integer", "minimum": 0}));
     }
 }

@@ -243,35 +243,49 @@ impl fmt::Display for FlowKey {
 /// The error of parsing a flow key.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error(
-    "invalid flow `{text}`: expected e.g. tcp 10.0.0.1:443 > 10.0.0.2:51000 or udp [2001:db8::1]:53 > [2001:db8::2]:4096"
+    "invalid flow `{text}`{}: expected e.g. tcp 10.0.0.1:443 > 10.0.0.2:51000 or udp [2001:db8::1]:53 > [2001:db8::2]:4096",
+    no_port(.without_port)
 )]
 pub struct ParseFlowKeyError {
     /// The invalid text.
     pub text: String,
+    /// The address that lacks its port, if that is the fault.
+    pub without_port: Option<IpAddr>,
+}
+
+fn no_port(address: &Option<IpAddr>) -> String {
+    address.map_or_else(String::new, |address| format!(": {address} has no port"))
 }
 
 impl FromStr for FlowKey {
     type Err = ParseFlowKeyError;
 
+    /// Parses what [`Display`](fmt::Display) writes. Protocols with ports need both ports, others both or none.
     fn from_str(text: &str) -> Result<Self, ParseFlowKeyError> {
-        parse_key(text).ok_or_else(|| ParseFlowKeyError { text: text.to_owned() })
+        parse_key(text).map_err(|without_port| ParseFlowKeyError { text: text.to_owned(), without_port })
     }
 }
 
-fn parse_key(text: &str) -> Option<FlowKey> {
-    let (protocol, endpoints) = text.trim().split_once(char::is_whitespace)?;
-    let (src, dst) = endpoints.split_once('>')?;
-    let (src, src_port) = parse_endpoint(src.trim())?;
-    let (dst, dst_port) = parse_endpoint(dst.trim())?;
-    FlowKey::new(src, dst, src_port, dst_port, protocol.parse().ok()?)
+/// Returns the address that lacks its port as error, if that is the fault.
+fn parse_key(text: &str) -> Result<FlowKey, Option<IpAddr>> {
+    let (protocol, endpoints) = text.trim().split_once(char::is_whitespace).ok_or(None)?;
+    let (src, dst) = endpoints.split_once('>').ok_or(None)?;
+    let protocol: Protocol = protocol.parse().map_err(|()| None)?;
+    let ends = [src, dst].map(|end| parse_endpoint(end.trim()));
+    let [Some((src, src_port)), Some((dst, dst_port))] = ends else { return Err(None) };
+    if protocol.has_ports() || src_port.is_some() != dst_port.is_some() {
+        src_port.ok_or(Some(src))?;
+        dst_port.ok_or(Some(dst))?;
+    }
+    FlowKey::new(src, dst, src_port.unwrap_or(0), dst_port.unwrap_or(0), protocol).ok_or(None)
 }
 
-fn parse_endpoint(text: &str) -> Option<(IpAddr, u16)> {
+fn parse_endpoint(text: &str) -> Option<(IpAddr, Option<u16>)> {
     if let Ok(address) = text.parse::<IpAddr>() {
-        return Some((address, 0));
+        return Some((address, None));
     }
     let endpoint: SocketAddr = text.parse().ok()?;
-    Some((endpoint.ip(), endpoint.port()))
+    Some((endpoint.ip(), Some(endpoint.port())))
 }
 
 #[cfg(test)]
@@ -320,6 +334,27 @@ mod tests {
         assert_eq!(key.to_string(), "esp 0.0.0.1 > 0.0.0.2");
         for wrong in ["", "tcp", "tcp 10.0.0.1:1", "tcp 10.0.0.1:1 > [::1]:2", "xyz 1.1.1.1 > 2.2.2.2"] {
             assert!(wrong.parse::<FlowKey>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_missing_port_is_not_port_zero() {
+        for (text, address) in [
+            ("tcp 10.0.0.4:1 > 10.0.0.1", "10.0.0.1"),
+            ("udp 10.0.0.4 > 10.0.0.1:1", "10.0.0.4"),
+            ("sctp 10.0.0.4 > 10.0.0.1", "10.0.0.4"),
+            ("tcp [2001:db8::1]:53 > 2001:db8::2", "2001:db8::2"),
+            ("icmp 10.0.0.4:7 > 10.0.0.1", "10.0.0.1"),
+        ] {
+            let error = text.parse::<FlowKey>().unwrap_err().to_string();
+            let expected =
+                format!("invalid flow `{text}`: {address} has no port: expected e.g. tcp 10.0.0.1:443 > ");
+            assert!(error.starts_with(&expected), "{error}");
+        }
+        for text in
+            ["tcp 10.0.0.4:0 > 10.0.0.1:0", "icmp 10.0.0.4:7 > 10.0.0.1:7", "icmp 10.0.0.4 > 10.0.0.1"]
+        {
+            assert_eq!(text.parse::<FlowKey>().unwrap().to_string(), text);
         }
     }
 

@@ -20,7 +20,8 @@ use thalweg_http::parameters::{Count, Parsed};
 /// One direction of a flow.
 #[derive(Deserialize, JsonSchema)]
 pub(in crate::api) struct FlowPath {
-    /// The `key` of one direction of a flow in other responses, percent-encoded: PROTOCOL SRC > DST.
+    /// The `key` of one direction of a flow in other responses, percent-encoded: PROTOCOL SRC:PORT > DST:PORT, or
+    /// PROTOCOL SRC > DST for protocols without ports.
     #[schemars(example = &"tcp%2010.0.0.1:443%20%3E%2010.0.0.2:51000")]
     key: Parsed<FlowKey>,
 }

@@ -10,7 +10,7 @@ use crate::api::{Api, convert};
 use crate::isolation::{Isolation, PinError};
 use thalweg_http::input::{Path, Query};
 use thalweg_http::output::Json;
-use thalweg_http::parameters::{Count, Parsed};
+use thalweg_http::parameters::{Count, Number, Parsed};
 
 /// Which redirections to return.
 #[derive(Deserialize, JsonSchema)]
@@ -21,7 +21,7 @@ pub(in crate::api) struct Choice {
     active: Count<1_000, 10_000>,
     /// Active redirections with higher numbers than this one: the `id` of the last one that you have. Default 0.
     #[schemars(example = 1_000)]
-    after: Option<Parsed<u64>>,
+    after: Option<Number>,
     /// Maximum number of redirections that have ended, the latest first: 1 to 1,000; default 100. The daemon keeps 1,000.
     #[serde(default)]
     #[schemars(example = 20)]
@@ -31,7 +31,8 @@ pub(in crate::api) struct Choice {
 /// One direction of a flow.
 #[derive(Deserialize, JsonSchema)]
 pub(in crate::api) struct RedirectionPath {
-    /// One direction of a flow, percent-encoded: PROTOCOL SRC > DST.
+    /// One direction of a flow, percent-encoded: PROTOCOL SRC:PORT > DST:PORT, or
+    /// PROTOCOL SRC > DST for protocols without ports.
     #[schemars(example = &"tcp%2010.0.0.1:443%20%3E%2010.0.0.2:51000")]
     key: Parsed<FlowKey>,
 }
@@ -41,7 +42,7 @@ pub(in crate::api) fn all(
     api: &Api,
     Query(Choice { active: Count(active), after, limit: Count(ended) }): Query<Choice>,
 ) -> Result<Json<Redirections>, Problem> {
-    Ok(Json(convert::redirections(isolation(api)?, after.map_or(0, |Parsed(id)| id), active, ended)))
+    Ok(Json(convert::redirections(isolation(api)?, after.map_or(0, |Number(id)| id), active, ended)))
 }
 
 /// `GET /v1/redirections/{key}`

@@ -65,6 +65,18 @@ fn cheetah_flows_of_an_emulated_network_are_redirected_and_released() {
     let (status, refused) = send(&serve, "PUT", &path.replace(":10", ":7"), &json!({}));
     assert_eq!(status, 409);
     assert!(refused["detail"].as_str().unwrap().contains("never_ports"), "{refused}");
+    for (path, expected) in [
+        (
+            "/v1/redirections/tcp%2010.0.0.4:1%20%3E%2010.0.0.1",
+            "10.0.0.1 has no port: expected e.g. tcp 10.0.0.1:443",
+        ),
+        ("/v1/redirections?after=abc", "after: expected a number from 0 to"),
+    ] {
+        let method = if path.contains('?') { "GET" } else { "PUT" };
+        let (status, refused) = send(&serve, method, path, &json!({}));
+        assert_eq!(status, 400, "{path}");
+        assert!(refused["detail"].as_str().unwrap().contains(expected), "{refused}");
+    }
     serve.signal("-TERM");
     assert_eq!(serve.ended(), Some(0), "{}", serve.log());
 }
