@@ -45,7 +45,7 @@ pub struct Redirection {
     pub detected: Option<UtcTime>,
     /// The phase.
     pub phase: RedirectionPhase,
-    /// When it was requested. These times are of the machine's clock.
+    /// When it was requested. These times are of the machine's clock; with `[emulate]`, they are emulated time.
     pub requested: UtcTime,
     /// When the actuator had redirected the flow; null before that.
     pub redirected: Option<UtcTime>,

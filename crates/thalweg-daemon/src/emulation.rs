@@ -103,6 +103,8 @@ struct Shared {
     /// The latest state of links that was not taken yet.
     links: Mutex<Option<LinkState>>,
     now: AtomicU64,
+    /// When emulated time was 0, by the monotonic clock and without the lag; `u64::MAX` before the start.
+    began: AtomicU64,
     lag: AtomicU64,
     /// Packets of redirected flows.
     redirected_packets: AtomicU64,
@@ -142,6 +144,7 @@ impl Emulation {
             pending,
             links: Mutex::default(),
             now: AtomicU64::new(0),
+            began: AtomicU64::new(u64::MAX),
             lag: AtomicU64::new(0),
             redirected_packets: AtomicU64::new(0),
             is_stopping: AtomicBool::new(false),
@@ -152,6 +155,17 @@ impl Emulation {
     /// Returns the emulated time.
     pub fn now(&self) -> Timestamp {
         Timestamp(self.0.now.load(Ordering::Acquire))
+    }
+
+    /// Returns the emulated seconds per second.
+    pub fn pace(&self) -> f64 {
+        self.0.pace
+    }
+
+    /// Returns the emulated time that is due at a time of the monotonic clock. Steps back when the emulation [lags](Self::lag).
+    pub fn time_at(&self, monotonic: Timestamp) -> Timestamp {
+        let began = Timestamp(self.0.began.load(Ordering::Acquire));
+        Timestamp((monotonic.since(began).0 as f64 * self.0.pace) as u64)
     }
 
     /// Returns the time by which the emulation fell behind its pace.
@@ -241,6 +255,7 @@ impl Emulation {
         let mut links = network.links().clone();
         let mut redirections = Redirections::new(self.0.pace);
         let mut start = Instant::now();
+        self.0.began.store(monotonic().0, Ordering::Release);
         while !network.is_over() && !self.0.is_stopping.load(Ordering::Relaxed) {
             for command in self.0.pending.try_iter() {
                 execute(command, &mut network, &mut redirections);
@@ -259,6 +274,7 @@ impl Emulation {
             let lag = start.elapsed().saturating_sub(should_be);
             if lag > MAX_LAG {
                 start += lag;
+                self.0.began.fetch_add(lag.as_nanos() as u64, Ordering::AcqRel);
                 self.0.lag.fetch_add(lag.as_nanos() as u64, Ordering::Relaxed);
             }
             std::thread::sleep(STEP_INTERVAL);

@@ -45,7 +45,7 @@ pub enum EventKind {
     Decision(Decision, Arc<Names>),
     /// The outcome of a reroute.
     Action(ActionReport, Arc<Names>),
-    /// The phase of a redirection changed. Times are of the wall clock.
+    /// The phase of a redirection changed. Times are of the wall clock, or emulated.
     Redirection(RedirectionReport),
     /// Others changed the rules of a switch.
     RuleFaults(RuleFaults),

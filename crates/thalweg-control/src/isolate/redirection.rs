@@ -192,6 +192,11 @@ impl Phase {
     pub fn name(self) -> &'static str {
         Phase::ALL[self as usize].1
     }
+
+    /// Whether the actuator has redirected the flow, as far as known.
+    pub fn is_in_force(self) -> bool {
+        matches!(self, Phase::Redirected | Phase::Confirmed | Phase::Draining | Phase::Releasing)
+    }
 }
 
 impl EndCause {
@@ -259,7 +264,7 @@ impl Redirection {
 
     /// Whether the actuator has redirected the flow, as far as known.
     pub(super) fn is_in_force(&self) -> bool {
-        matches!(self.report.phase, Phase::Redirected | Phase::Confirmed | Phase::Draining | Phase::Releasing)
+        self.report.phase.is_in_force()
     }
 
     /// Whether the expiry is to be extended. Not while the flow is released: the command would redirect it again.

@@ -8,11 +8,10 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::Receiver;
 use thalweg_actuators::isolation::Isolator;
 use thalweg_control::isolate::{Command, Input, Phase, Reason, RedirectionReport};
-use thalweg_linux::clock::{monotonic, realtime};
+use thalweg_linux::clock::monotonic;
 use thalweg_measure::detect::Finding;
 
 use super::Isolation;
-use super::state::WallClock;
 use crate::collectors::findings::CollectorFinding;
 use crate::event::{Event, EventKind};
 use crate::hub::Hub;
@@ -184,6 +183,7 @@ impl Driver {
         }
         let now = Instant::now();
         if now >= pace.tick {
+            self.isolation.state().clock().observe();
             self.apply(Input::Tick);
             pace.tick = next(now, MIN_TICK);
         }
@@ -193,10 +193,7 @@ impl Driver {
             work.isolator = isolator;
             work.isolation.take_changes()
         };
-        if !changes.is_empty() {
-            let clock = WallClock::now();
-            changes.into_iter().for_each(|report| self.publish(report, clock));
-        }
+        changes.into_iter().for_each(|report| self.publish(report));
     }
 
     /// Reads the counters of the next flows. Returns the number of active redirections.
@@ -261,10 +258,11 @@ impl Driver {
         }
     }
 
-    fn publish(&self, report: RedirectionReport, clock: WallClock) {
+    fn publish(&self, report: RedirectionReport) {
         log(&report);
+        let clock = self.isolation.state().clock();
+        let now = clock.now();
         let report = clock.convert(report);
-        let now = realtime();
         let (collector, switch) = (Arc::clone(&self.name), "".into());
         let kind = EventKind::Redirection(report);
         self.hub.publish(Event { collector, switch, time: now, emitted: now, kind });

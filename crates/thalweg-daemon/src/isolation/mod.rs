@@ -6,15 +6,18 @@
 //!                                  └──────────────── counters of flows and queues ◄───────────────┘
 //! ```
 //!
-//! Its clock is the monotonic clock of this machine, so steps of the wall clock change nothing.
+//! It decides by the monotonic clock of this machine, so steps of the wall clock change nothing. Reports have the wall clock, or with an
+//! emulation its clock, which packets and the events of collectors have as well.
 //!
 //! | file | contents |
 //! |---|---|
+//! | `clock` | the clock of reports |
 //! | `driver` | the thread that passes findings to the decisions and carries out their commands |
 //! | `emulated` | isolation in the emulated network |
 //! | `isolators` | creates the configured isolator |
 //! | `state` | the state, and requests of users |
 
+mod clock;
 mod driver;
 mod emulated;
 mod isolators;
@@ -68,7 +71,7 @@ impl Isolation {
             .map_err(|error| format!("isolation by {}: {error}", config.isolator.name()))?;
         let (sender, findings): (_, Receiver<CollectorFinding>) =
             FindingSender::new(config.collectors.clone());
-        let (state, wakeups) = State::new(config.options.clone());
+        let (state, wakeups) = State::new(config.options.clone(), emulation.cloned());
         let isolation = Isolation(Arc::new(Shared { config: config.clone(), state, lost: sender.lost() }));
         let driver = Driver::new(isolation.clone(), isolator, findings, wakeups, hub, lifecycle);
         Ok((PreparedIsolation { isolation, driver }, sender))

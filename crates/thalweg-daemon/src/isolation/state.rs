@@ -6,16 +6,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use thalweg_actuators::isolation::IsolatorCounters;
-use thalweg_control::isolate::message::{FlowCounters, QueueReading};
+use thalweg_control::isolate::message::QueueReading;
 use thalweg_control::isolate::{
     Input, Isolation, IsolationCounters, IsolationOptions, Phase, Reason, RedirectionId, RedirectionReport,
 };
-use thalweg_linux::clock::{monotonic, realtime};
-use thalweg_wire::{FlowKey, Nanos, Timestamp};
+use thalweg_linux::clock::monotonic;
+use thalweg_wire::FlowKey;
 use thiserror::Error;
 
-/// Readings of both clocks, of which the best is taken.
-const CLOCK_ATTEMPTS: u32 = 3;
+use super::clock::ReportClock;
+use crate::emulation::Emulation;
 
 /// The phases of active redirections, the first ones of [`Phase::ALL`].
 const ACTIVE_PHASES: usize = Phase::Releasing as usize + 1;
@@ -27,6 +27,7 @@ const COUNTED_AT_ONCE: usize = 1_024;
 #[derive(Debug)]
 pub struct State {
     work: Mutex<Work>,
+    clock: ReportClock,
     wake: Sender<()>,
 }
 
@@ -39,7 +40,7 @@ pub(super) struct Work {
     pub(super) error: Option<String>,
 }
 
-/// Isolation at one moment. Times are of the wall clock.
+/// Isolation at one moment. Times are of the wall clock, or emulated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IsolationReport {
     /// Active redirections, the oldest first, as many as were asked for.
@@ -74,15 +75,21 @@ pub enum PinError {
 }
 
 impl State {
-    /// Creates an empty state. Also returns the channel that wakes the driver.
-    pub(super) fn new(options: IsolationOptions) -> (State, Receiver<()>) {
+    /// Creates an empty state. Times are reported by the clock of the `emulation`, if any. Also returns the channel that wakes the
+    /// driver.
+    pub(super) fn new(options: IsolationOptions, emulation: Option<Emulation>) -> (State, Receiver<()>) {
         let (wake, wakeups) = bounded(1);
         let work = Work {
             isolation: Isolation::new(options, monotonic()),
             isolator: IsolatorCounters::default(),
             error: None,
         };
-        (State { work: Mutex::new(work), wake }, wakeups)
+        (State { work: Mutex::new(work), clock: ReportClock::new(emulation), wake }, wakeups)
+    }
+
+    /// Returns the clock of reports.
+    pub(super) fn clock(&self) -> &ReportClock {
+        &self.clock
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Work> {
@@ -92,10 +99,10 @@ impl State {
     /// Returns a report with at most `active` active redirections, those with numbers after `after`, and at most `ended` that have
     /// ended.
     pub fn report(&self, after: RedirectionId, active: usize, ended: usize) -> IsolationReport {
-        let clock = WallClock::now();
+        self.clock.observe();
         let work = self.lock();
         let isolation = &work.isolation;
-        let convert = |report: &RedirectionReport| clock.convert(report.clone());
+        let convert = |report: &RedirectionReport| self.clock.convert(report.clone());
         IsolationReport {
             active: isolation.active_after(after).take(active).map(convert).collect(),
             active_count: isolation.active_count(),
@@ -127,10 +134,17 @@ impl State {
 
     /// Returns the active redirection of a flow, otherwise its latest that has ended.
     pub fn of(&self, key: &FlowKey) -> Option<RedirectionReport> {
+        self.clock.observe();
         let work = self.lock();
         let isolation = &work.isolation;
         let report = isolation.of(key).or_else(|| isolation.ended().find(|ended| ended.key == *key));
-        report.cloned().map(|report| WallClock::now().convert(report))
+        report.cloned().map(|report| self.clock.convert(report))
+    }
+
+    /// Whether a flow is redirected now.
+    pub fn redirects(&self, key: &FlowKey) -> bool {
+        let phase = self.lock().isolation.of(key).map(|report| report.phase);
+        phase.is_some_and(Phase::is_in_force)
     }
 
     /// Redirects a flow until [`release`](Self::release). Returns its redirection.
@@ -138,6 +152,7 @@ impl State {
     /// # Errors
     /// If the flow is excluded, or the maximum number of redirections is reached.
     pub fn pin(&self, key: FlowKey) -> Result<RedirectionReport, PinError> {
+        self.clock.observe();
         let mut work = self.lock();
         let isolation = &mut work.isolation;
         if isolation.options().exclusions.contain(&key) {
@@ -150,7 +165,7 @@ impl State {
         let report =
             active.or_else(withheld).cloned().ok_or_else(|| PinError::Full(isolation.active_count()))?;
         self.wake();
-        Ok(WallClock::now().convert(report))
+        Ok(self.clock.convert(report))
     }
 
     /// Releases a flow once its packets have left the scavenger queue. Returns its redirection.
@@ -158,6 +173,7 @@ impl State {
     /// # Errors
     /// If the flow is not redirected.
     pub fn release(&self, key: FlowKey) -> Result<RedirectionReport, PinError> {
+        self.clock.observe();
         let mut work = self.lock();
         if work.isolation.of(&key).is_none() {
             return Err(PinError::NotRedirected(key));
@@ -166,50 +182,11 @@ impl State {
         let isolation = &work.isolation;
         let report = isolation.of(&key).or_else(|| isolation.ended().next()).cloned();
         self.wake();
-        report.map(|report| WallClock::now().convert(report)).ok_or(PinError::NotRedirected(key))
+        report.map(|report| self.clock.convert(report)).ok_or(PinError::NotRedirected(key))
     }
 
     /// Wakes the driver. If the channel is full, it wakes already.
     fn wake(&self) {
         let _ = self.wake.try_send(());
-    }
-}
-
-/// Converts times of the monotonic clock.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct WallClock {
-    wall: Timestamp,
-    monotonic: Timestamp,
-}
-
-impl WallClock {
-    /// Reads both clocks, as close to each other as in the best of a few attempts: the thread may be stopped in between.
-    pub(super) fn now() -> WallClock {
-        let attempt = || {
-            let (before, wall, after) = (monotonic(), realtime(), monotonic());
-            let gap = after.since(before);
-            (gap, WallClock { wall, monotonic: before + Nanos(gap.0 / 2) })
-        };
-        let attempts = (0..CLOCK_ATTEMPTS).map(|_| attempt());
-        attempts.min_by_key(|(gap, _)| *gap).map_or_else(|| attempt().1, |(_, clock)| clock)
-    }
-
-    fn time(self, time: Timestamp) -> Timestamp {
-        self.wall.saturating_sub(self.monotonic.since(time))
-    }
-
-    /// Returns a report whose times are of the wall clock.
-    pub(super) fn convert(self, report: RedirectionReport) -> RedirectionReport {
-        RedirectionReport {
-            requested: self.time(report.requested),
-            redirected: report.redirected.map(|time| self.time(time)),
-            confirmed: report.confirmed.map(|time| self.time(time)),
-            ended: report.ended.map(|time| self.time(time)),
-            counters: report.counters.map(|counters| FlowCounters {
-                first: counters.first.map(|time| self.time(time)),
-                ..counters
-            }),
-            ..report
-        }
     }
 }

@@ -60,7 +60,13 @@ fn cheetah_flows_of_an_emulated_network_are_redirected_and_released() {
     let (status, released) = send(&serve, "DELETE", path, &json!({}));
     assert_eq!((status, &released["cause"]), (200, &json!("user")), "{released}");
     serve.wait("it is released", |serve| send(serve, "DELETE", path, &json!({})).0 == 404);
-    assert_eq!(serve.get(path).unwrap()["phase"], "released");
+    let ended = serve.get(path).unwrap();
+    assert_eq!(ended["phase"], "released");
+    // Emulated time, which begins in 1970.
+    assert!(ended["requested"].as_str().unwrap().starts_with("1970-01-01T00:"), "{ended}");
+    for _ in 0..5 {
+        assert_eq!(serve.get(path).unwrap(), ended, "times do not change");
+    }
     assert_eq!(send(&serve, "GET", &path.replace(":10", ":11"), &json!({})).0, 404);
     let (status, refused) = send(&serve, "PUT", &path.replace(":10", ":7"), &json!({}));
     assert_eq!(status, 409);
