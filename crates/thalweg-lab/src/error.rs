@@ -150,6 +150,10 @@ impl From<NamespaceError> for LabError {
     fn from(error: NamespaceError) -> LabError {
         match error {
             NamespaceError::Run { name, program, source } => LabError::Exec { host: name, program, source },
+            NamespaceError::Missing { name } => {
+                let source = std::io::Error::new(std::io::ErrorKind::NotFound, "it does not exist");
+                LabError::Namespace { name, what: "enter it", source }
+            }
             NamespaceError::Operation { name, operation, source } => {
                 LabError::Namespace { name, what: operation, source }
             }

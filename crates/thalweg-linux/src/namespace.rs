@@ -24,6 +24,12 @@ const KILL_WAITS: (u32, Duration) = (200, Duration::from_millis(10));
 /// A failed operation on a namespace.
 #[derive(Debug, Error)]
 pub enum NamespaceError {
+    /// The namespace does not exist.
+    #[error("network namespace {name:?} does not exist{}", advice(.name))]
+    Missing {
+        /// The name of the namespace.
+        name: String,
+    },
     /// The namespace cannot be created, entered, inspected or deleted.
     #[error("network namespace {name:?}: cannot {operation}: {source}")]
     Operation {
@@ -44,6 +50,14 @@ pub enum NamespaceError {
         /// The error of the operating system.
         source: io::Error,
     },
+}
+
+/// Returns what to do about a missing namespace.
+fn advice(name: &str) -> String {
+    match name.starts_with('/') {
+        true => ": no such file".to_owned(),
+        false => format!(": `ip netns list` lists namespaces, `ip netns add {name}` creates it"),
+    }
 }
 
 /// A named network namespace.
@@ -80,7 +94,10 @@ impl Namespace {
     /// If the name is in use, or this process lacks the privilege.
     pub fn create(name: String) -> Result<Namespace, NamespaceError> {
         let namespace = Namespace { name };
-        namespace.mount_new().map_err(|source| namespace.error("create it", source))?;
+        namespace.mount_new().map_err(|source| {
+            let name = namespace.name.clone();
+            NamespaceError::Operation { name, operation: "create it", source }
+        })?;
         Ok(namespace)
     }
 
@@ -124,7 +141,7 @@ impl Namespace {
     /// the calling thread is already there.
     ///
     /// # Errors
-    /// If the namespace cannot be entered.
+    /// If the namespace does not exist, or cannot be entered.
     ///
     /// # Panics
     /// If `work` panics.
@@ -200,7 +217,11 @@ impl Namespace {
     }
 
     pub(crate) fn error(&self, operation: &'static str, source: io::Error) -> NamespaceError {
-        NamespaceError::Operation { name: self.name.clone(), operation, source }
+        let name = self.name.clone();
+        match source.kind() == io::ErrorKind::NotFound && !self.exists() {
+            true => NamespaceError::Missing { name },
+            false => NamespaceError::Operation { name, operation, source },
+        }
     }
 }
 
@@ -256,4 +277,23 @@ fn in_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
         Ok(result) => result,
         Err(panic) => std::panic::resume_unwind(panic),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_namespace_is_said_to_be_missing() {
+        let missing = |name: &str| Namespace::named(name).within(|| ()).unwrap_err().to_string();
+        assert_eq!(
+            missing("no-such-namespace"),
+            "network namespace \"no-such-namespace\" does not exist: `ip netns list` lists namespaces, `ip netns add no-such-namespace` \
+             creates it"
+        );
+        assert_eq!(missing("/no/file"), "network namespace \"/no/file\" does not exist: no such file");
+        // A file that is no namespace.
+        let error = Namespace::named("/proc/version").within(|| ()).unwrap_err().to_string();
+        assert!(error.contains("cannot enter it"), "{error}");
+    }
 }

@@ -192,6 +192,9 @@ mod tests {
         let options = LiveOptions::new("lo");
         let namespace = Some(Namespace::named("no-such-namespace"));
         let error = super::choose(&InterfaceSpec { namespace, ..InterfaceSpec::new(options) }).unwrap_err();
-        assert!(error.to_string().contains("\"no-such-namespace\": cannot enter it"), "{error}");
+        assert!(
+            error.to_string().contains("\"no-such-namespace\" does not exist: `ip netns list`"),
+            "{error}"
+        );
     }
 }

@@ -142,7 +142,7 @@ fn a_missing_namespace_is_reported_before_the_start() {
     let stderr = String::from_utf8(check.stderr).unwrap();
     assert!(!check.status.success(), "{stderr}");
     assert!(
-        stderr.contains("namespace: network namespace \"no-such-namespace\": cannot enter it"),
+        stderr.contains("namespace: network namespace \"no-such-namespace\" does not exist: `ip netns list`"),
         "{stderr}"
     );
 }
