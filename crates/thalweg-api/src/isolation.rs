@@ -65,7 +65,8 @@ pub struct Redirection {
     pub bytes: Option<u64>,
     /// Bytes in the primary queue when the flow was redirected; null if unknown.
     pub primary_backlog_before: Option<u64>,
-    /// Bytes in the primary queue when the queues were last read while the flow was redirected; null if unknown.
+    /// Bytes in the primary queue while the flow was redirected and sent: the mean of all readings, up to ten per second, before which
+    /// the flow had sent. Null if unknown.
     pub primary_backlog_after: Option<u64>,
     /// The last error of the actuator, at first that of the flow's previous redirection if it has failed; null if there was none.
     pub error: Option<String>,

@@ -72,7 +72,7 @@ pub struct RedirectionReport {
     pub counters: Option<FlowCounters>,
     /// Bytes in the primary queue when the flow was redirected.
     pub primary_backlog_before: Option<Bytes>,
-    /// Bytes in the primary queue at the last reading while the flow was redirected.
+    /// Mean of the bytes in the primary queue, over the readings before which the redirected flow had sent.
     pub primary_backlog_after: Option<Bytes>,
     /// The last error of the actuator; at first that of the flow's previous redirection, if it has failed.
     pub error: Option<String>,
@@ -119,6 +119,14 @@ pub(super) struct Redirection {
     scavenger: Option<QueueReading>,
     window: Option<Window>,
     mark: Option<Mark>,
+    primary: PrimaryBacklog,
+}
+
+/// The backlog of the primary queue while the flow is redirected and sends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct PrimaryBacklog {
+    bytes: u64,
+    readings: u64,
 }
 
 /// The last reading at which the scavenger queue had received the packets of the flow.
@@ -255,6 +263,7 @@ impl Redirection {
             scavenger: None,
             window: None,
             mark: None,
+            primary: PrimaryBacklog::default(),
         }
     }
 
@@ -347,10 +356,15 @@ impl Redirection {
             self.active = now;
         }
         self.report.counters = Some(flow);
-        self.report.primary_backlog_after = primary.backlog;
         // An adopted flow has been counted before.
         let uncounted = if self.report.reason == Reason::Adopted { flow.packets } else { 0 };
         let packets_before = before.map_or(uncounted, |before| before.packets);
+        // The queue of a silent flow says nothing about its effect.
+        if let Some(backlog) = primary.backlog.filter(|_| flow.packets > packets_before) {
+            self.primary.bytes = self.primary.bytes.saturating_add(backlog.0);
+            self.primary.readings += 1;
+            self.report.primary_backlog_after = Some(Bytes(self.primary.bytes / self.primary.readings));
+        }
         let missing = self.missing(now, packets_before, flow.packets, now.since(was_active), scavenger);
         let scavenger_before = self.scavenger_before.get_or_insert(*scavenger);
         let is_shown = flow.packets > 0 && missing.is_none() && has_grown(scavenger_before, scavenger);
@@ -498,6 +512,27 @@ mod tests {
         assert_eq!(it.drained(Timestamp(0), 7, &queue(1_000, 500), Nanos::ZERO), None);
         assert_eq!(it.drained(Timestamp(0), 7, &queue(10, 500), Nanos::ZERO), None, "the queue was replaced");
         assert_eq!(it.drained(Timestamp(0), 7, &queue(510, 1), Nanos::ZERO), Some(7));
+    }
+
+    #[test]
+    fn the_primary_queue_counts_while_the_flow_sends() {
+        let mut it = draining();
+        it.resume(Timestamp(0));
+        let mut read = |now, packets, primary| {
+            let flow = FlowCounters { packets, bytes: Bytes(packets), first: None };
+            it.read(
+                Timestamp(now),
+                flow,
+                &queue(packets, 0),
+                &queue(0, primary),
+                &IsolationOptions::default(),
+            );
+            it.report.primary_backlog_after
+        };
+        assert_eq!(read(100, 0, 9_000), None, "it has not sent");
+        assert_eq!(read(200, 7, 100), Some(Bytes(100)));
+        assert_eq!(read(300, 8, 300), Some(Bytes(200)), "the mean");
+        assert_eq!(read(400, 8, 9_000), Some(Bytes(200)), "it is silent");
     }
 
     #[test]
