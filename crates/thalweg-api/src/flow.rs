@@ -53,6 +53,8 @@ pub struct Flow {
     pub reordered: u64,
     /// Whether the flow is a cheetah now.
     pub cheetah: bool,
+    /// Whether this direction of the flow is redirected to the scavenger queue now.
+    pub redirected: bool,
 }
 
 /// The rate of one direction of a flow.

@@ -8,7 +8,7 @@ use thalweg_network::PortIndex;
 use super::{link_name, rate};
 
 /// Converts a flow as this collector sees it at this switch.
-pub fn flow(report: &FlowReport, collector: &str, switch: &str) -> Flow {
+pub fn flow(report: &FlowReport, collector: &str, switch: &str, is_redirected: bool) -> Flow {
     let link = |port: Option<PortIndex>, way| {
         port.map(|port| link_name(switch, LinkDirection { port, direction: way }).to_string())
     };
@@ -28,6 +28,7 @@ pub fn flow(report: &FlowReport, collector: &str, switch: &str) -> Flow {
         repeated_bytes: report.repeated.0,
         reordered: report.reordered,
         cheetah: report.is_cheetah,
+        redirected: is_redirected,
     }
 }
 

@@ -29,13 +29,13 @@ pub(in crate::api) struct FlowPath {
 /// `GET /v1/flows`
 pub(in crate::api) fn top(api: &Api, Query(params): Query<LimitParams>) -> Result<Json<Flows>, Problem> {
     let collectors = selected(api, params.collector.as_deref())?;
-    Ok(Json(Fastest::of(&collectors, params.limit, |flow| params.matches(flow))?))
+    Ok(Json(Fastest::of(api, &collectors, params.limit, |flow| params.matches(flow))?))
 }
 
 /// `GET /v1/cheetahs`
 pub(in crate::api) fn cheetahs(api: &Api, Query(params): Query<LimitParams>) -> Result<Json<Flows>, Problem> {
     let collectors = selected(api, params.collector.as_deref())?;
-    Ok(Json(Fastest::of(&collectors, params.limit, |flow| flow.is_cheetah && params.matches(flow))?))
+    Ok(Json(Fastest::of(api, &collectors, params.limit, |flow| flow.is_cheetah && params.matches(flow))?))
 }
 
 /// `GET /v1/flows/{key}`
@@ -50,8 +50,9 @@ pub(in crate::api) fn one(
         let answer = collector.flow(key, deadline.left());
         responses.push(convert::collector_response(&collector, &answer));
         let found = answer.ok().and_then(|asked| asked.value);
+        let switch = &collector.description().switch;
         flows.extend(
-            found.map(|report| convert::flow(&report, collector.name(), &collector.description().switch)),
+            found.map(|report| convert::flow(&report, collector.name(), switch, is_redirected(api, &key))),
         );
     }
     check_responses(&responses)?;
@@ -59,6 +60,11 @@ pub(in crate::api) fn one(
         true => Err(Problem::new(Code::NotFound, format!("no collector sees the flow {key}"))),
         false => Ok(Json(Flows { responses, total: flows.len() as u64, flows })),
     }
+}
+
+/// Whether isolation redirects this direction of a flow.
+fn is_redirected(api: &Api, key: &FlowKey) -> bool {
+    api.parts().isolation.as_ref().is_some_and(|isolation| isolation.state().redirects(key))
 }
 
 /// Collects the fastest flows, in memory for `room` of them.
@@ -78,6 +84,7 @@ struct Ranked {
 impl Fastest {
     /// Returns the fastest `room` flows of these collectors that satisfy `is_wanted`.
     pub(super) fn of(
+        api: &Api,
         collectors: &[CollectorHandle],
         Count(room): Limit,
         is_wanted: impl Fn(&FlowReport) -> bool,
@@ -97,7 +104,8 @@ impl Fastest {
         let total = fastest.total;
         let view = |ranked: &Ranked| {
             let description = collectors[ranked.collector].description();
-            convert::flow(&ranked.report, &description.name, &description.switch)
+            let is_redirected = is_redirected(api, &ranked.report.key);
+            convert::flow(&ranked.report, &description.name, &description.switch, is_redirected)
         };
         let flows = fastest.heap.into_sorted_vec().iter().map(view).collect();
         Ok(Flows { responses, total, flows })

@@ -68,7 +68,7 @@ pub(in crate::api) fn flows(
         ));
     }
     let side = from_json::side(&link);
-    Ok(Json(Fastest::of(&watching, params.limit, |flow| is_on(flow, side) && params.matches(flow))?))
+    Ok(Json(Fastest::of(api, &watching, params.limit, |flow| is_on(flow, side) && params.matches(flow))?))
 }
 
 /// Whether a flow is known to use this direction of the link.

@@ -15,7 +15,7 @@ use thalweg_wire::{BitRate, Bytes, Nanos};
 use super::super::daemon_state::{EventLine, Stream};
 use super::super::view::{Pane, TopView};
 use super::header::{failure, plain, retry_text, state_name};
-use super::rate::{FULL_RATE, rate_text};
+use super::rate::{bits, rate_or_bound};
 use crate::terminal::Theme;
 use crate::terminal::quantity::{clock, clock_us, grouped};
 use crate::terminal::screen::{counted, cut, row_styles, rule, width_of};
@@ -114,7 +114,7 @@ fn event_line(theme: Theme, event: &Event) -> Line<'static> {
 /// Returns the text of an event and its details.
 fn event_text(event: &Event) -> (String, String) {
     match &event.body {
-        EventBody::Congestion { link, change, utilisation, rate, flows, omitted_flows, .. } => {
+        EventBody::Congestion { link, change, utilisation, smoothed_bps, flows, omitted_flows, .. } => {
             let state = match change {
                 CongestionChangeName::Began => "▴ congested",
                 CongestionChangeName::Cleared => "▾ cleared",
@@ -123,9 +123,10 @@ fn event_text(event: &Event) -> (String, String) {
             let what = format!("{link} {state}");
             let count = flows.len() as u64 + u64::from(*omitted_flows);
             let first = flows.first().map_or_else(String::new, |first| {
-                format!(", first {} {}", rate_text(&first.rate, FULL_RATE), first.key)
+                format!(", first {} {}", rate_or_bound(&first.rate), first.key)
             });
-            let rate = rate_text(rate, FULL_RATE);
+            // The utilisation is a share of it.
+            let rate = BitRate(bits(*smoothed_bps));
             let count = counted(&grouped(count), "flow", "flows");
             (what, format!(": {:.0} %, {rate}, {count}{first}", utilisation * 100.0))
         }

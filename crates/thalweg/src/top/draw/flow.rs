@@ -67,8 +67,9 @@ fn lines(theme: Theme, row: &FlowRow) -> Vec<Line<'static>> {
     let mut lines = vec![line("collector", flow.collector.clone(), theme.strong())];
     match flow.rate.rate_bps {
         Some(rate) => {
-            let mark = if flow.cheetah { "  ▲ cheetah" } else { "" };
-            lines.push(line("rate", format!("{}{mark}", BitRate(bits(rate))), rate_style));
+            let cheetah = if flow.cheetah { "  ▲ cheetah" } else { "" };
+            let isolated = if flow.redirected { "  ▽ isolated" } else { "" };
+            lines.push(line("rate", format!("{}{cheetah}{isolated}", BitRate(bits(rate))), rate_style));
             lines.push(plain("", bound_in_words(&flow.rate)));
         }
         None => {

@@ -4,7 +4,7 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Rect};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Paragraph, Row, Table};
-use thalweg_api::Basis;
+use thalweg_api::{Basis, Flow};
 
 use super::super::model::{FlowRow, ObservedLink};
 use super::super::view::{Pane, TopView};
@@ -106,12 +106,14 @@ fn count(view: &TopView) -> Line<'static> {
         }
         () => format!("{} of {}", grouped(shown), grouped(total)),
     };
-    Line::from(vec![
-        Span::styled(" ▲", theme.cheetah()),
-        Span::styled(" cheetah ", theme.muted()),
-        Span::styled("── ", theme.muted()),
-        Span::raw(format!("{text} ")),
-    ])
+    let mut spans = vec![Span::styled(" ▲", theme.cheetah()), Span::styled(" cheetah ", theme.muted())];
+    if view.flow_rows.iter().any(|row| row.flow.redirected) {
+        spans.push(Span::styled(" ▽", theme.cheetah()));
+        spans.push(Span::styled(" isolated ", theme.muted()));
+    }
+    spans.push(Span::styled("── ", theme.muted()));
+    spans.push(Span::raw(format!("{text} ")));
+    Line::from(spans)
 }
 
 fn empty_message(view: &TopView) -> &'static str {
@@ -154,7 +156,7 @@ fn row(theme: Theme, row: &FlowRow, widths: Widths) -> Row<'static> {
     let repeated = row.repeated();
     let repeated_style = if flow.repeated_bytes > 0 { theme.warning() } else { theme.muted() };
     let mut cells = vec![
-        Cell::from(Line::styled(if flow.cheetah { "▲" } else { "" }, theme.cheetah())),
+        Cell::from(Line::styled(mark(flow), theme.cheetah())),
         Cell::from(key.protocol.to_string()),
         Cell::from(endpoint::source(key, widths.endpoint)),
         Cell::from(endpoint::destination(key, widths.endpoint)),
@@ -177,6 +179,15 @@ fn row(theme: Theme, row: &FlowRow, widths: Widths) -> Row<'static> {
         cells.push(Cell::from(right(share(repeated)).style(repeated_style)));
     }
     Row::new(cells)
+}
+
+/// Returns the mark of a flow.
+fn mark(flow: &Flow) -> &'static str {
+    match (flow.redirected, flow.cheetah) {
+        (true, _) => "▽",
+        (false, true) => "▲",
+        (false, false) => "",
+    }
 }
 
 /// Returns the text of a rate that is not known: before the first estimate, or of which only the bounds are known.

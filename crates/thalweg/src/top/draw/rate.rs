@@ -23,6 +23,16 @@ pub(super) fn rate_text(rate: &Rate, width: u16) -> String {
     value_text(rate.rate_bps.unwrap_or(0.0), is_lower_bound(rate), width)
 }
 
+/// Formats a rate, or a bound if that is all that is known: `9.31 Gbit/s`, `≥ 9.31 Gbit/s`, `≤ 9.31 Gbit/s`.
+pub(super) fn rate_or_bound(rate: &Rate) -> String {
+    match (rate.rate_bps, rate.rate_lower_bps, rate.rate_upper_bps) {
+        (Some(_), ..) => rate_text(rate, FULL_RATE),
+        (None, Some(lower), _) if lower > 0.0 => format!("≥ {}", BitRate(bits(lower))),
+        (None, _, Some(upper)) => format!("≤ {}", BitRate(bits(upper))),
+        _ => "unknown rate".to_owned(),
+    }
+}
+
 /// Formats the smoothed rate of a link, which its utilisation is a share of, in the same way.
 pub(super) fn link_rate_text(link: &Link, width: u16) -> String {
     value_text(link.smoothed_bps, is_lower_bound(&link.rate), width)
@@ -123,6 +133,12 @@ mod tests {
         );
         let idle = Rate { rate_bps: Some(0.0), ..rate(BoundKind::Interval, Some(0.0), Some(0.0)) };
         assert_eq!([bound_text(&idle), bound_in_words(&idle)], ["idle", "idle"]);
+        let only = |lower, upper| Rate { rate_bps: None, ..rate(BoundKind::Interval, lower, upper) };
+        assert_eq!(
+            [only(Some(9.9e8), None), only(Some(0.0), Some(2e9)), only(None, None)]
+                .map(|rate| rate_or_bound(&rate)),
+            ["≥ 990 Mbit/s", "≤ 2.00 Gbit/s", "unknown rate"]
+        );
         let unknown = rate(BoundKind::NotConverged, None, None);
         assert_eq!(bound_text(&unknown), "no bound yet");
     }

@@ -100,6 +100,7 @@ fn flow(key: &str, rate: Value, basis: &str, repeated: u64) -> Value {
         "flow": name, "key": key, "collector": "tor0", "basis": basis,
         "span": if rate["rate_bps"].is_null() { Value::Null } else { span },
         "cheetah": rate["rate_bps"].as_f64().is_some_and(|rate| rate > 2e9),
+        "redirected": rate["rate_bps"] == json!(2.5e9),
         "input": "tor0:p1:in", "output": "tor0:p3:out",
         "flow_start": time(2_000), "flow_end": time(62_345), "samples": 48_123, "sampled_bytes": 70_000_000,
         "repeated_bytes": repeated, "reordered": 12,

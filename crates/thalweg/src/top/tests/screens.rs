@@ -69,6 +69,33 @@ fn a_reroute_and_its_outcome_are_separate_lines() {
 }
 
 #[test]
+fn isolated_flows_are_marked() {
+    let text = screen(&mut view(), 140, 40);
+    assert!(text.contains("▲ cheetah  ▽ isolated ── "), "{text}");
+    assert!(text.contains("▲ tcp   10.0.0.17:51034") && text.contains("▽ tcp   [2001:db8"), "{text}");
+    let mut others = snapshot();
+    others.details = on_link("tor0:p3:out", flows().split_off(2));
+    let text = screen(&mut view_of([polled(others)]), 140, 40);
+    assert!(!text.contains('▽'), "{text}");
+}
+
+#[test]
+fn a_congested_link_has_the_rate_of_its_utilisation() {
+    // At the moment of the event, no flow has a current rate, and of the first one only a bound is known.
+    let mut congested = congestion("began", 0.9);
+    congested["rate_bps"] = json!(0.0);
+    congested["flows"][0]["rate_bps"] = Value::Null;
+    congested["flows"][0]["rate_lower_bps"] = json!(0.0);
+    let mut view = view_of([Update::Event(Box::new(event(1, congested)))]);
+    assert_eq!(press(&mut view, KeyCode::Char('e')), Action::None);
+    let text = screen(&mut view, 140, 24);
+    assert!(
+        text.contains("congested: 93 %, 9.31 Gbit/s, 12 flows, first ≤ 4.20 Gbit/s tcp 10.0.0.17"),
+        "{text}"
+    );
+}
+
+#[test]
 fn an_unreachable_daemon_matches_the_golden_screen() {
     check("connecting", &mut view_of([]), 80, 24);
     let mut gone = view();
