@@ -45,7 +45,7 @@ pub struct Link {
     pub smoothed_bps: f64,
     /// `smoothed_bps` divided by `capacity_bps`.
     pub utilisation: f64,
-    /// Flow directions with a rate above zero.
+    /// Flow directions with a rate above zero at this moment. It is 0 when all have just stopped, while `smoothed_bps` still decreases.
     pub flows: u32,
     /// When the rate last changed; null before the first flow.
     pub changed: Option<UtcTime>,

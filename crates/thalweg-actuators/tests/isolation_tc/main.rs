@@ -287,7 +287,7 @@ fn a_start_that_fails_leaves_the_interface_as_it_was() {
     let error = router.open(options()).err().unwrap();
     assert!(error.contains("attach a program") && !error.contains("undone"), "{error}");
     assert_eq!(root(), before);
-    assert_eq!(programs(), []);
+    assert!(programs().iter().all(|program| program.name.is_empty()), "only the filter: {:?}", programs());
 }
 
 #[test]

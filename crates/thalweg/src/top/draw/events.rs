@@ -127,8 +127,12 @@ fn event_text(event: &Event) -> (String, String) {
             });
             // The utilisation is a share of it.
             let rate = BitRate(bits(*smoothed_bps));
-            let count = counted(&grouped(count), "flow", "flows");
-            (what, format!(": {:.0} %, {rate}, {count}{first}", utilisation * 100.0))
+            // All flows may have stopped at the moment of the event.
+            let flows = match count {
+                0 => String::new(),
+                count => format!(", {}", counted(&grouped(count), "flow", "flows")),
+            };
+            (what, format!(": {:.0} %, {rate}{flows}{first}", utilisation * 100.0))
         }
         EventBody::AddressChange { key, previous_dst_mac, dst_mac, .. } => (
             format!("↪ new path {key}"),

@@ -96,6 +96,16 @@ fn a_congested_link_has_the_rate_of_its_utilisation() {
 }
 
 #[test]
+fn a_link_whose_flows_have_just_stopped_names_none() {
+    let mut stopped = congestion("cleared", 0.8);
+    (stopped["flows"], stopped["omitted_flows"]) = (json!([]), json!(0));
+    let mut view = view_of([Update::Event(Box::new(event(1, stopped)))]);
+    assert_eq!(press(&mut view, KeyCode::Char('e')), Action::None);
+    let text = screen(&mut view, 140, 24);
+    assert!(text.contains("cleared: 79 %, 7.94 Gbit/s  "), "{text}");
+}
+
+#[test]
 fn an_unreachable_daemon_matches_the_golden_screen() {
     check("connecting", &mut view_of([]), 80, 24);
     let mut gone = view();
