@@ -73,7 +73,7 @@ pub enum Place {
 #[non_exhaustive]
 pub enum ProblemKind {
     /// Not valid TOML. Nothing after it was validated.
-    #[error("invalid TOML: {message} (strings need quotes)")]
+    #[error("invalid TOML: {message}")]
     Syntax {
         /// The message of the parser.
         message: SafeText,

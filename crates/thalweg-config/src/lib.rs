@@ -142,9 +142,9 @@ impl Document {
         self.of(section).any(|entry| entry.is_present)
     }
 
-    /// Whether every section has all required values, and no invalid one.
-    pub fn is_readable(&self) -> bool {
-        self.entries.iter().all(|entry| !entry.is_invalid)
+    /// Whether every one of these sections has all required values, and no invalid one.
+    pub fn are_valid(&self, sections: &[&'static Section]) -> bool {
+        sections.iter().all(|section| self.of(section).all(|entry| !entry.is_invalid))
     }
 
     fn of(&self, section: &'static Section) -> impl Iterator<Item = &Entry> {

@@ -1,6 +1,9 @@
 //! A value as the user wrote it, in a file or a flag, and its TOML form.
 
 use std::borrow::Cow;
+use std::fmt;
+
+use thalweg_wire::web_url::hide_secrets_within;
 
 /// The form of a value in TOML or JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,8 +24,8 @@ pub enum Form {
     Texts,
 }
 
-/// A value as written, without quotes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A value as written, without quotes. `Debug` shows URLs without passwords.
+#[derive(Clone, PartialEq, Eq)]
 pub enum Literal {
     /// One value.
     Single(String),
@@ -68,6 +71,12 @@ impl Literal {
                 format!("[{}]", texts.iter().map(|text| quoted(text)).collect::<Vec<_>>().join(", "))
             }
         }
+    }
+}
+
+impl fmt::Debug for Literal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.texts().iter().map(|text| hide_secrets_within(text))).finish()
     }
 }
 

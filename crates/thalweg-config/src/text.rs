@@ -3,12 +3,13 @@
 use std::fmt;
 
 pub use thalweg_wire::nearest::nearest;
+use thalweg_wire::web_url::hide_secrets_within;
 
-/// A name or value from the file. Displayed with at most 40 characters and escaped control characters.
+/// A name or value from the file. Displayed with at most 40 characters, escaped control characters, and URLs without passwords.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name(pub String);
 
-/// A message that quotes the file. Displayed with at most 240 characters and escaped control characters.
+/// A message that quotes the file. Displayed with at most 240 characters, escaped control characters, and URLs without passwords.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SafeText(pub String);
 
@@ -44,6 +45,7 @@ impl fmt::Display for SafeText {
 }
 
 fn write_escaped(f: &mut fmt::Formatter<'_>, text: &str, max_length: usize) -> fmt::Result {
+    let text = hide_secrets_within(text);
     let mut characters = text.chars();
     for character in characters.by_ref().take(max_length) {
         match character.is_control() {

@@ -110,9 +110,18 @@ fn parse_toml(text: &str) -> Result<Table, SyntaxError> {
     match DeTable::parse(text) {
         Ok(document) => Ok(toml_table(document.get_ref())),
         Err(error) => {
-            let message = SafeText(error.message().replace('\n', "; "));
-            Err((error.span().unwrap_or_default(), ProblemKind::Syntax { message }))
+            let span = error.span().unwrap_or_default();
+            let message = SafeText(toml_message(error.message(), text.get(span.clone()).unwrap_or_default()));
+            Err((span, ProblemKind::Syntax { message }))
         }
+    }
+}
+
+/// Returns what is wrong with a text, and how to mend it.
+fn toml_message(message: &str, found: &str) -> String {
+    match message.starts_with("duplicate key") {
+        true => format!("duplicate key {found:?}: a key or a section may appear once"),
+        false => format!("{} (strings need quotes)", message.replace('\n', "; ")),
     }
 }
 

@@ -1,12 +1,12 @@
 //! Access to the files that the daemon opens after it has changed its user.
 //!
 //! As root the daemon reads its files before it drops its privileges. A reload and a dump of samples happen afterwards, as another
-//! user. So the start and `thalweg check` check the access of that user.
+//! user. So the start and `thalweg check` check the access of that user, and the start creates directories for it.
 
-use std::io;
 use std::path::Path;
 
-use thalweg_linux::privileges::{PrivilegeError, check_readable, check_writable, run_as_unprivileged_user};
+use thalweg_linux::folders::{check_folder, prepare_folder};
+use thalweg_linux::privileges::{PrivilegeError, check_readable, run_as_unprivileged_user};
 
 use super::config::Config;
 
@@ -29,36 +29,40 @@ pub(super) fn unreadable_at_reload(config: &Config) -> Vec<String> {
     files.into_iter().filter_map(message).collect()
 }
 
-/// Returns the directories in which the user of the calling thread cannot create files, as messages.
-fn unwritable(config: &Config) -> Vec<String> {
-    let folders = [
-        ("samples.folder", config.samples.folder.as_deref()),
+/// Creates the directories of a file for the user that the daemon changes to. Call it as root, before any thread starts.
+///
+/// # Errors
+/// A message, if the daemon cannot work without one of them.
+pub(super) fn prepare_folders(config: &Config) -> Result<(), String> {
+    let user = config.process.user.as_deref();
+    for (name, folder) in [
         ("records.folder", config.flow_export.folder.as_deref()),
         ("threshold.folder", config.threshold.as_ref().map(|it| it.recorder.folder.as_path())),
-    ];
-    let message = |(name, folder): (&str, Option<&Path>)| {
-        let folder = folder?;
-        let error = check_creatable(folder).err()?;
-        Some(format!("cannot write to {} ({name}): {error}", folder.display()))
-    };
-    folders.into_iter().filter_map(message).collect()
+    ] {
+        if let Some(folder) = folder {
+            prepare_folder(folder, user)
+                .map_err(|error| format!("cannot create {} ({name}): {error}", folder.display()))?;
+        }
+    }
+    if let Some(folder) = &config.samples.folder {
+        // If it fails, the daemon warns when it has changed its user.
+        let _ = prepare_folder(folder, user);
+    }
+    Ok(())
 }
 
-/// Checks that files can be created in a directory, or the directory itself if it is missing.
-fn check_creatable(folder: &Path) -> io::Result<()> {
-    let existing = folder.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("."));
-    let existing = if existing.as_os_str().is_empty() { Path::new(".") } else { existing };
-    check_writable(existing)
-}
-
-/// Returns what the daemon could not read or write after it has changed its user, as messages.
+/// Returns what the daemon could not read or write after it has changed its user, as messages. Without it, the daemon starts all the
+/// same.
 ///
 /// # Errors
 /// If that user does not exist.
 pub(super) fn problems(config: &Config) -> Result<Vec<String>, PrivilegeError> {
-    run_as_unprivileged_user(config.process.user.as_deref(), || {
-        let mut problems = unreadable_at_reload(config);
-        problems.extend(unwritable(config));
-        problems
-    })
+    let user = config.process.user.as_deref();
+    let mut problems = run_as_unprivileged_user(user, || unreadable_at_reload(config))?;
+    if let Some(folder) = &config.samples.folder
+        && let Err(error) = check_folder(folder, user)
+    {
+        problems.push(format!("cannot write to {} (samples.folder): {error}", folder.display()));
+    }
+    Ok(problems)
 }

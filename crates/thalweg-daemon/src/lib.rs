@@ -27,6 +27,7 @@
 //! | `run` | the process, with `signals` and `watchdog` |
 //! | `reload` | reload of the configuration |
 //! | `plan` | a summary for `thalweg check` |
+//! | `host` | the configuration with what only this host can answer: files, directories, users |
 //! | `file_access` | access to files after the change of user |
 //! | `supervisor` | notifications to systemd |
 
@@ -39,6 +40,7 @@ pub mod emulation;
 pub mod event;
 mod file_access;
 mod from_json;
+pub mod host;
 pub mod hub;
 pub mod isolation;
 pub mod lifecycle;

@@ -71,6 +71,9 @@ pub fn describe(config: &Config) -> anyhow::Result<String> {
     if let Some(export) = &config.flow_export.export {
         let _ = writeln!(text, "flows: sent as IPFIX to {}", export.destination);
     }
+    for warning in &config.warnings {
+        let _ = writeln!(text, "warning: {warning}");
+    }
     let user = config.process.user.as_deref().unwrap_or("an unprivileged user");
     for problem in file_access::problems(config)? {
         let _ = writeln!(text, "warning: as {user}, the daemon {problem}");

@@ -63,6 +63,7 @@ impl Reloader {
                 return;
             }
         };
+        config.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
         for key in self.keys_requiring_restart(&config) {
             tracing::warn!(key, "change requires a restart");
         }

@@ -19,6 +19,7 @@ use thalweg_linux::privileges::{Keep, drop_privileges_except};
 use super::config::{ActuatorConfig, Config, IsolatorConfig, PollSource};
 use super::control::Injected;
 use super::file_access;
+use super::host;
 use super::lifecycle::Readiness;
 use super::log::{Log, LogLevel};
 use super::reload::Reloader;
@@ -33,14 +34,16 @@ use super::watchdog::Watchdog;
 /// # Errors
 /// If the daemon cannot start: the file is invalid, the API cannot listen, or memory does not suffice.
 pub fn run(path: &Path, verbose: bool) -> anyhow::Result<()> {
-    let mut config = Config::load(path)?;
+    let mut config = host::load(path)?;
     if verbose {
         config.log.level = LogLevel::Debug;
     }
     let log = Log::install(&config.log)?;
+    config.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
     let signals = Signals::register().context("cannot register signal handlers")?;
     let supervisor = Arc::new(Supervisor::from_environment());
     check_namespace(&config)?;
+    file_access::prepare_folders(&config).map_err(anyhow::Error::msg)?;
     let opened = PreparedService::open(config.clone(), Injected::default())?;
     drop_privileges(&config)?;
     // With the privileges of the user that will read and write them.

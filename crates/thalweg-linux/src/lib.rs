@@ -14,6 +14,7 @@
 //! | [`tun`] | TUN interfaces |
 //! | [`priority`] | scheduling of threads (sched(7)) |
 //! | [`privileges`] | dropping capabilities and root (capabilities(7)) |
+//! | [`folders`] | directories for the user that root changes to |
 //!
 //! All calls block until the kernel replies. No threads, no event loop, no state except descriptors. Errors are those
 //! of the kernel plus the failed operation. Only `socket`, `netdevice`, `bpf`, `tun`, `priority` and
@@ -21,6 +22,7 @@
 
 pub mod bpf;
 pub mod clock;
+pub mod folders;
 mod kernel_version;
 pub mod name_lock;
 pub mod namespace;

@@ -19,6 +19,9 @@ use caps::{CapSet, Capability};
 use libc::{gid_t, uid_t};
 use thiserror::Error;
 
+/// How often to check, a millisecond apart, whether a joined thread is gone.
+const JOINED_CHECKS: u32 = 50;
+
 /// The user and group `nobody` where the password file does not name it.
 const OVERFLOW_ID: u32 = 65_534;
 
@@ -209,8 +212,15 @@ pub fn can_capture() -> bool {
 
 fn check_single_threaded() -> Result<(), PrivilegeError> {
     // Without /proc the number of threads is unknown: trust the caller.
-    let thread_count = std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
-    if thread_count > 1 { Err(PrivilegeError::ThreadsRunning { thread_count }) } else { Ok(()) }
+    let count = || std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
+    // The kernel may list a thread for a moment after it was joined.
+    for _ in 0..JOINED_CHECKS {
+        if count() <= 1 {
+            return Ok(());
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    Err(PrivilegeError::ThreadsRunning { thread_count: count() })
 }
 
 fn read(set: CapSet) -> Result<caps::CapsHashSet, PrivilegeError> {
@@ -285,14 +295,33 @@ fn check_access(path: &Path, mode: libc::c_int) -> io::Result<()> {
     }
 }
 
-/// Returns the user and group that root changes to; `None` if the process is not root.
-fn next_user(user: Option<&str>) -> Result<Option<(uid_t, gid_t)>, PrivilegeError> {
+/// Whether the process is root, so that [`drop_privileges`] changes its user.
+pub fn changes_user() -> bool {
     // SAFETY: these take nothing and cannot fail.
     let (real, effective) = unsafe { (libc::getuid(), libc::geteuid()) };
+    real == 0 || effective == 0
+}
+
+/// Checks whether the process may use the files of a directory.
+pub(crate) fn check_searchable(folder: &Path) -> io::Result<()> {
+    check_access(folder, libc::X_OK)
+}
+
+/// Checks that a user exists on this host.
+///
+/// # Errors
+/// If not.
+pub fn check_user(name: &str) -> Result<(), PrivilegeError> {
+    user_named(name).map(drop)
+}
+
+/// Returns the user and group that root changes to; `None` if the process is not root.
+pub(crate) fn next_user(user: Option<&str>) -> Result<Option<(uid_t, gid_t)>, PrivilegeError> {
     match user {
-        _ if real != 0 && effective != 0 => Ok(None),
+        _ if !changes_user() => Ok(None),
         Some(name) => user_named(name).map(Some),
-        None => Ok(Some(unprivileged_user(real))),
+        // SAFETY: takes nothing and cannot fail.
+        None => Ok(Some(unprivileged_user(unsafe { libc::getuid() }))),
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, SockaddrStorage, bind, connect as nix_connect, send};
+use thalweg_wire::Secret;
 
 use crate::socket::Socket;
 
@@ -25,7 +26,7 @@ pub struct ConnectOptions {
     /// The source address; `None` to let the kernel choose it. Must be of the same IP version as the peer.
     pub local_address: Option<IpAddr>,
     /// The password with which each segment is signed (RFC 2385), at most [`MAX_PASSWORD`] bytes.
-    pub password: Option<Vec<u8>>,
+    pub password: Option<Secret>,
     /// Maximum time that connecting takes.
     pub timeout: Duration,
 }
@@ -54,7 +55,11 @@ pub fn connect(options: &ConnectOptions) -> io::Result<TcpStream> {
         false => socket.set(libc::IPPROTO_IPV6, libc::IPV6_UNICAST_HOPS, &HOPS)?,
     }
     if let Some(password) = &options.password {
-        socket.set(libc::IPPROTO_TCP, libc::TCP_MD5SIG, &signature(options.peer.ip(), password)?)?;
+        socket.set(
+            libc::IPPROTO_TCP,
+            libc::TCP_MD5SIG,
+            &signature(options.peer.ip(), password.expose().as_bytes())?,
+        )?;
     }
     // connect(2) heeds the timeout of sends.
     let timeout = libc::timeval {
@@ -153,7 +158,7 @@ mod tests {
     #[test]
     fn a_password_has_at_most_80_bytes() {
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let options = ConnectOptions { password: Some(vec![1; 81]), ..options(address) };
+        let options = ConnectOptions { password: Some(Secret::new("x".repeat(81))), ..options(address) };
         assert_eq!(connect(&options).unwrap_err().kind(), io::ErrorKind::InvalidInput);
     }
 }

@@ -8,7 +8,8 @@
 use std::time::Duration;
 
 use thalweg_control::isolate::{Command, Input};
-use thalweg_wire::Timestamp;
+use thalweg_wire::web_url::hide_secrets_within;
+use thalweg_wire::{Secret, Timestamp, WebUrl};
 use ureq::Agent;
 
 use super::calls::{Call, Caller, Calls, RESET};
@@ -20,10 +21,10 @@ const MAX_MESSAGE: usize = 400;
 /// Options of isolation by HTTP requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebhookOptions {
-    /// The URL, `http://` or `https://`. Certificates are verified by the public CAs.
-    pub url: String,
+    /// The URL. Certificates are verified by the public CAs. A user and a password in it become basic authentication.
+    pub url: WebUrl,
     /// The token in the header `Authorization: Bearer`, if any.
-    pub token: Option<String>,
+    pub token: Option<Secret>,
     /// Maximum duration of a request.
     pub timeout: Duration,
     /// Maximum number of simultaneous requests.
@@ -82,21 +83,30 @@ impl Endpoint {
     /// Sends a request and waits for its response.
     ///
     /// # Errors
-    /// A message, if there is no response in time, or it is no success.
+    /// A message, if there is no response in time, or it is no success. It contains no secret, even if the server repeats the token.
     fn post(&self, body: &str) -> Result<(), String> {
-        let request = self.agent.post(&self.options.url).header("content-type", "application/json");
+        let request = self.agent.post(self.options.url.expose()).header("content-type", "application/json");
         let request = match &self.options.token {
-            Some(token) => request.header("authorization", format!("Bearer {token}")),
+            Some(token) => request.header("authorization", format!("Bearer {}", token.expose())),
             None => request,
         };
-        let mut response = request.send(body).map_err(|error| error.to_string())?;
+        let mut response = request.send(body).map_err(|error| hide_secrets_within(&error.to_string()))?;
         match response.status() {
             status if status.is_success() => Ok(()),
             status => {
                 let text = response.body_mut().with_config().limit(1 << 20).read_to_string();
-                let text: String = text.unwrap_or_default().trim().chars().take(MAX_MESSAGE).collect();
+                let text = self.without_token(&text.unwrap_or_default());
+                let text: String = text.trim().chars().take(MAX_MESSAGE).collect();
                 Err(format!("status {status}{}{text}", if text.is_empty() { "" } else { ": " }))
             }
+        }
+    }
+
+    fn without_token(&self, text: &str) -> String {
+        let text = hide_secrets_within(text);
+        match &self.options.token {
+            Some(token) => text.replace(token.expose(), "***"),
+            None => text,
         }
     }
 }
@@ -151,7 +161,7 @@ mod tests {
     }
 
     fn webhook(url: String) -> Webhook {
-        let token = Some("secret".to_owned());
+        let (url, token) = (url.parse().unwrap(), Some(Secret::new("secret")));
         Webhook::new(WebhookOptions { url, token, timeout: Duration::from_secs(60), concurrency: 1 })
     }
 
@@ -194,9 +204,23 @@ mod tests {
     #[test]
     fn an_unreachable_server_is_an_error_at_the_start() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}/", listener.local_addr().unwrap());
+        let address = listener.local_addr().unwrap();
         drop(listener);
-        let error = webhook(url.clone()).start().unwrap_err();
-        assert!(error.starts_with(&format!("reset at {url}: ")), "{error}");
+        let error = webhook(format!("http://{address}/")).start().unwrap_err();
+        assert!(error.starts_with(&format!("reset at http://{address}/: ")), "{error}");
+        let error = webhook(format!("http://user:geheim@{address}/?key=geheim")).start().unwrap_err();
+        assert!(error.starts_with(&format!("reset at http://***@{address}/?***: ")), "{error}");
+    }
+
+    #[test]
+    fn a_token_that_the_server_repeats_is_hidden() {
+        let url: WebUrl = "https://user:geheim@host/?key=geheim".parse().unwrap();
+        let token = Some(Secret::new("t0k3n"));
+        let options = WebhookOptions { url, token, timeout: Duration::from_secs(1), concurrency: 1 };
+        let shown = format!("{options:?}");
+        assert!(!shown.contains("geheim") && !shown.contains("t0k3n"), "{shown}");
+        let endpoint = Endpoint { agent: Agent::new_with_defaults(), options };
+        let text = endpoint.without_token("unknown token t0k3n at https://user:geheim@host/");
+        assert_eq!(text, "unknown token *** at https://***@host/");
     }
 }

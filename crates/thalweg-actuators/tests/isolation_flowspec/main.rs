@@ -9,7 +9,7 @@ use frr::{Frr, Neighbour, ROUTER, ROUTER_AS, ROUTER6, SPEAKER, SPEAKER6};
 use thalweg_actuators::isolation::flowspec::{Action, Flowspec, FlowspecOptions, PORT};
 use thalweg_actuators::isolation::{Isolator, IsolatorCounters};
 use thalweg_control::isolate::{Command, Input, RedirectionId};
-use thalweg_wire::{BitRate, FlowKey, Timestamp};
+use thalweg_wire::{BitRate, FlowKey, Secret, Timestamp};
 
 const LOCAL_AS: u32 = 64_501;
 
@@ -299,7 +299,7 @@ fn sessions_within_an_autonomous_system_over_ipv6_and_with_a_password() {
                 options.router_id = Some(SPEAKER.parse().unwrap());
                 options.local_address = Some(SPEAKER6.parse().unwrap());
             }
-            false => options.password = Some("secret".to_owned()),
+            false => options.password = Some(Secret::new("secret")),
         }
         let mut speaker = Speaker::established(&frr, options);
         speaker.redirect(flow(6, 1));
@@ -318,8 +318,10 @@ fn sessions_that_cannot_be_established_report_why() {
     else {
         return;
     };
-    let with =
-        |password: &str| FlowspecOptions { password: Some(password.to_owned()), ..options(Action::Mark(1)) };
+    let with = |password: &str| FlowspecOptions {
+        password: Some(Secret::new(password)),
+        ..options(Action::Mark(1))
+    };
     let mut speaker = Speaker::established(&frr, with("secret"));
     speaker.redirect(flow(6, 1));
     let Input::Failed(_, error) = speaker.answers(1).remove(0) else { panic!("it failed") };

@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
+use thalweg_wire::Secret;
 use thiserror::Error;
 use ureq::Agent;
 use ureq::http::Response;
@@ -50,14 +51,14 @@ pub struct Client {
     agent: Agent,
     base: String,
     /// Value of the `authorization` header.
-    authorization: Option<String>,
+    authorization: Option<Secret>,
 }
 
 /// Why a client could not be created.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// The URL is invalid.
+    /// The URL, here without secrets, is invalid.
     #[error("invalid API address {0:?}: expected http://HOST:PORT or https://HOST:PORT, port 1-65535")]
     Address(String),
     /// A certificate option requires TLS.
@@ -127,7 +128,7 @@ impl Client {
     /// # Errors
     /// If the URL is invalid, or a file cannot be used.
     pub fn new(options: &ClientOptions) -> Result<Client, ClientError> {
-        let base = options.base().ok_or_else(|| ClientError::Address(options.api.clone()))?.to_owned();
+        let base = options.base().ok_or_else(|| ClientError::Address(options.shown_api()))?.to_owned();
         let is_plain = base.starts_with("http://");
         for (flag, is_given) in [
             ("--ca-file", options.ca.is_some()),
@@ -145,7 +146,7 @@ impl Client {
             .timeout_connect(Some(CONNECT_TIMEOUT))
             .tls_config(tls(options)?);
         let token = options.token_file.as_deref().map(token).transpose()?;
-        let authorization = token.map(|token| format!("Bearer {token}"));
+        let authorization = token.map(|token| Secret::new(format!("Bearer {token}")));
         Ok(Client { agent: config.build().into(), base, authorization })
     }
 
@@ -183,7 +184,7 @@ impl Client {
     pub fn put(&self, path: &str, json: &str) -> Result<String, RequestError> {
         let request = self.agent.put(format!("{}{path}", self.base)).content_type("application/json");
         let request = match &self.authorization {
-            Some(authorization) => request.header("authorization", authorization),
+            Some(authorization) => request.header("authorization", authorization.expose()),
             None => request,
         };
         let request = request.config().timeout_global(Some(RESPONSE_TIMEOUT)).build();
@@ -212,7 +213,7 @@ impl Client {
     fn request(&self, path: &str) -> ureq::RequestBuilder<ureq::typestate::WithoutBody> {
         let request = self.agent.get(format!("{}{path}", self.base));
         match &self.authorization {
-            Some(authorization) => request.header("authorization", authorization),
+            Some(authorization) => request.header("authorization", authorization.expose()),
             None => request,
         }
     }
@@ -349,9 +350,18 @@ mod tests {
                 Client::new(&ClientOptions { api: api.to_owned(), ..ClientOptions::default() }).unwrap();
             assert_eq!(client.base(), api.trim_end_matches('/'));
         }
-        for api in ["", "127.0.0.1:9477", "ftp://host", "http://", "http://host/v1", "http://a b"] {
+        for api in [
+            "",
+            "127.0.0.1:9477",
+            "ftp://host",
+            "http://",
+            "http://host/v1",
+            "http://a b",
+            "https://u:secret@h",
+        ] {
             let message = error(ClientOptions { api: api.to_owned(), ..ClientOptions::default() });
             assert!(message.contains("expected http://HOST:PORT"), "{message}");
+            assert!(!message.contains("secret"), "{message}");
         }
     }
 

@@ -1,11 +1,15 @@
 //! Options of a client.
 
+use std::fmt;
 use std::path::PathBuf;
+
+use thalweg_wire::WebUrl;
+use thalweg_wire::web_url::hide_secrets;
 
 use crate::DEFAULT_PORT;
 
 /// How to reach a daemon.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ClientOptions {
     /// URL of the API: `http://HOST:PORT` or `https://HOST:PORT`.
     pub api: String,
@@ -23,12 +27,16 @@ impl ClientOptions {
         format!("http://127.0.0.1:{DEFAULT_PORT}")
     }
 
-    /// Returns the URL without a trailing slash; `None` if it is invalid.
+    /// Returns the URL without a trailing slash; `None` if it is invalid, or has a user: the API knows tokens only.
     pub fn base(&self) -> Option<&str> {
         let base = self.api.trim_end_matches('/');
-        let host = base.strip_prefix("http://").or(base.strip_prefix("https://"))?;
-        let is_host = !host.is_empty() && !host.contains(['/', '?', '#', ' ']);
-        (is_host && has_valid_port(host)).then_some(base)
+        let url: WebUrl = base.parse().ok()?;
+        (url.after_host().is_empty() && !url.has_user()).then_some(base)
+    }
+
+    /// Returns the URL for messages, even if it is invalid: without user, password and query.
+    pub fn shown_api(&self) -> String {
+        hide_secrets(&self.api)
     }
 
     /// Returns the options for the daemon at this URL, without a token.
@@ -43,10 +51,16 @@ impl Default for ClientOptions {
     }
 }
 
-/// Whether the port after a host name or an address, if any, is from 1 to 65535. An IPv6 address is in brackets.
-fn has_valid_port(host: &str) -> bool {
-    let after_address = host.rsplit_once(']').map_or(host, |(_, rest)| rest);
-    after_address.rsplit_once(':').is_none_or(|(_, port)| port.parse().is_ok_and(|port: u16| port > 0))
+impl fmt::Debug for ClientOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ClientOptions { api: _, token_file, ca, client_certificate } = self;
+        f.debug_struct("ClientOptions")
+            .field("api", &self.shown_api())
+            .field("token_file", token_file)
+            .field("ca", ca)
+            .field("client_certificate", client_certificate)
+            .finish()
+    }
 }
 
 #[cfg(test)]
@@ -59,8 +73,18 @@ mod tests {
         for url in ["http://a", "http://a:1", "https://[::1]", "https://[::1]:65535/"] {
             assert!(is_valid(url), "{url}");
         }
-        for url in ["http://a:0", "http://a:", "http://127.0.0.1:99999", "http://[::1]:x", "a:1"] {
+        for url in
+            ["http://a:0", "http://a:", "http://127.0.0.1:99999", "http://[::1]:x", "a:1", "https://[::1"]
+        {
             assert!(!is_valid(url), "{url}");
         }
+    }
+
+    #[test]
+    fn a_user_is_refused_and_not_shown() {
+        let options = ClientOptions::at("https://user:geheim@host");
+        assert_eq!(options.base(), None);
+        assert!(!format!("{options:?}").contains("geheim"));
+        assert_eq!(options.shown_api(), "https://***@host");
     }
 }

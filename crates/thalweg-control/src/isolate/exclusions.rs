@@ -25,10 +25,27 @@ pub struct Prefix {
 
 /// Why a text is not a prefix.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("invalid prefix {text:?}: expected an address and a length, such as 192.0.2.0/24 or 2001:db8::/32")]
-pub struct ParsePrefixError {
-    /// The text.
-    pub text: String,
+#[non_exhaustive]
+pub enum ParsePrefixError {
+    /// It has another form.
+    #[error(
+        "invalid prefix {text:?}: expected an address and a length, such as 192.0.2.0/24 or 2001:db8::/32"
+    )]
+    Format {
+        /// The text.
+        text: String,
+    },
+    /// Its address has bits beyond the length, so that it may mean the address or the prefix.
+    #[error(
+        "{address}/{} has bits after its length: expected {prefix} for all addresses of the prefix, or {address} for one",
+        prefix.length
+    )]
+    HostBits {
+        /// The address.
+        address: IpAddr,
+        /// The prefix without these bits.
+        prefix: Prefix,
+    },
 }
 
 impl Exclusions {
@@ -65,7 +82,7 @@ impl FromStr for Prefix {
 
     /// Parses `192.0.2.0/24`, or an address alone.
     fn from_str(text: &str) -> Result<Prefix, ParsePrefixError> {
-        let wrong = || ParsePrefixError { text: text.to_owned() };
+        let wrong = || ParsePrefixError::Format { text: text.to_owned() };
         let (address, length) =
             text.split_once('/').map_or((text, None), |(address, length)| (address, Some(length)));
         let address: IpAddr = address.parse().map_err(|_| wrong())?;
@@ -74,7 +91,26 @@ impl FromStr for Prefix {
             None => longest,
             Some(length) => length.parse().ok().filter(|length| *length <= longest).ok_or_else(wrong)?,
         };
-        Ok(Prefix { address, length })
+        let prefix = Prefix { address: first_address(address, length), length };
+        match prefix.address == address {
+            true => Ok(prefix),
+            false => Err(ParsePrefixError::HostBits { address, prefix }),
+        }
+    }
+}
+
+/// Returns the first address with the first `length` bits of another.
+fn first_address(address: IpAddr, length: u8) -> IpAddr {
+    let length = u32::from(length);
+    match address {
+        IpAddr::V4(address) => {
+            let mask = u32::MAX.checked_shl(32 - length).unwrap_or(0);
+            IpAddr::V4((u32::from(address) & mask).into())
+        }
+        IpAddr::V6(address) => {
+            let mask = u128::MAX.checked_shl(128 - length).unwrap_or(0);
+            IpAddr::V6((u128::from(address) & mask).into())
+        }
     }
 }
 
@@ -112,6 +148,17 @@ mod tests {
             let error = text.parse::<Prefix>().unwrap_err().to_string();
             assert!(error.starts_with("invalid prefix"), "{error}");
         }
-        assert_eq!("10.0.0.0/8".parse::<Prefix>().unwrap().to_string(), "10.0.0.0/8");
+        for text in ["10.0.0.0/8", "0.0.0.0/0", "::/0", "2001:db8::1/128", "2001:db8::/32"] {
+            assert_eq!(text.parse::<Prefix>().unwrap().to_string(), text);
+        }
+        for (text, prefix) in
+            [("10.0.0.1/8", "10.0.0.0/8"), ("1.2.3.4/0", "0.0.0.0/0"), ("2001:db8::1/32", "2001:db8::/32")]
+        {
+            let error = text.parse::<Prefix>().unwrap_err().to_string();
+            assert!(
+                error.starts_with(&format!("{text} has bits after its length: expected {prefix} for")),
+                "{error}"
+            );
+        }
     }
 }

@@ -315,6 +315,9 @@ pub(super) fn read(
 }
 
 fn monitor(entry: &Typed<'_, Collector>, problems: &mut Vec<Problem>) -> Option<MonitorPort> {
+    if let Some(reason) = entry.monitor_rate.and_then(super::wrong_rate) {
+        problems.push(entry.refuse(Collector::monitor_rate, reason));
+    }
     match (entry.monitor_rate, entry.monitor_buffer) {
         (Some(rate), Some(buffer)) => Some(MonitorPort { rate, buffer }),
         (None, None) => None,

@@ -199,6 +199,17 @@ fn damping(entry: &Typed<'_, Control>, problems: &mut Vec<Problem>) -> Option<Da
     })
 }
 
+/// Returns the other daemons. Their addresses may be invalid.
+pub(crate) fn client_options(document: &Document, entry: &Control) -> Vec<ClientOptions> {
+    let file = |file: &Option<String>| file.as_ref().map(|file| document.folder.join(file));
+    let options = |api: &String| ClientOptions {
+        token_file: file(&entry.remote_token_file),
+        ca: file(&entry.remote_ca_file).filter(|_| api.starts_with("https://")),
+        ..ClientOptions::at(api)
+    };
+    entry.remotes.iter().flatten().map(options).collect()
+}
+
 /// Reads the other daemons. Returns `None` on a problem.
 fn remotes(
     document: &Document,
@@ -207,21 +218,11 @@ fn remotes(
     problems: &mut Vec<Problem>,
 ) -> Option<Vec<ClientOptions>> {
     let before = problems.len();
-    let file = |file: &Option<String>| file.as_ref().map(|file| document.folder.join(file));
-    let remotes: Vec<ClientOptions> = entry
-        .remotes
-        .iter()
-        .flatten()
-        .map(|api| ClientOptions {
-            token_file: file(&entry.remote_token_file),
-            ca: file(&entry.remote_ca_file).filter(|_| api.starts_with("https://")),
-            ..ClientOptions::at(api)
-        })
-        .collect();
+    let remotes = client_options(document, entry);
     if let Some(wrong) = remotes.iter().find(|remote| remote.base().is_none()) {
         let reason = format!(
-            "invalid API address {:?}: expected http://HOST:PORT or https://HOST:PORT, port 1-65535",
-            wrong.api
+            "invalid API address {:?}: expected http://HOST:PORT or https://HOST:PORT, port 1-65535, and no user",
+            wrong.shown_api()
         );
         problems.push(entry.refuse(Control::remotes, reason));
     }

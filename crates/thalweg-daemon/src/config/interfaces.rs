@@ -7,7 +7,7 @@ use thalweg_linux::{Namespace, NamespaceError};
 use super::table::{Collector, Control, Isolation, Poll, PollSourceName};
 
 /// Returns a problem for each missing interface and each network namespace that cannot be entered.
-pub(super) fn missing(document: &Document) -> Vec<Problem> {
+pub(crate) fn missing(document: &Document) -> Vec<Problem> {
     let mut problems = Vec::new();
     for entry in document.valid::<Collector>() {
         match absent(entry.namespace.as_deref(), entry.interface.as_deref()) {

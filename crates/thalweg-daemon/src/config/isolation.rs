@@ -3,7 +3,9 @@
 mod openflow;
 
 use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use thalweg_actuators::isolation::exec::ExecOptions;
 use thalweg_actuators::isolation::flowspec::{
@@ -16,10 +18,10 @@ use thalweg_config::{Document, Problem, Typed};
 use thalweg_control::isolate::IsolationOptions;
 use thalweg_control::isolate::exclusions::{Exclusions, ParsePrefixError, Prefix};
 use thalweg_control::isolate::message::ScavengerName;
-use thalweg_wire::Nanos;
+use thalweg_wire::{Bytes, Nanos};
 
-use super::ControlConfig;
 use super::table::{AtStopName, Collector, Emulate, Isolation, IsolatorName, QueueingName, RuleActionName};
+use super::{CollectorConfig, ControlConfig, SourceConfig};
 use crate::emulation::EmulationConfig;
 pub use openflow::OpenFlowIsolation;
 
@@ -101,6 +103,9 @@ const MARK_KEYS: [&str; 1] = [Isolation::dscp];
 /// Keys of exec and webhook.
 const CALL_KEYS: [&str; 2] = [Isolation::timeout, Isolation::concurrency];
 
+/// Sizes of queues with tc: from a full frame to what the kernel counts in 32 bits.
+const QUEUE_SIZES: RangeInclusive<Bytes> = Bytes(1_514)..=Bytes(u32::MAX as u64);
+
 /// Minimum time with tc.
 const MIN_EXPIRY: Nanos = Nanos::from_millis(500);
 /// Minimum time with tc and emulated.
@@ -161,6 +166,7 @@ pub(super) fn read(
     document: &Document,
     emulation: Option<&EmulationConfig>,
     control: Option<&ControlConfig>,
+    read: &[Arc<CollectorConfig>],
     problems: &mut Vec<Problem>,
 ) -> Option<IsolationConfig> {
     let entry = document.one::<Isolation>();
@@ -186,7 +192,7 @@ pub(super) fn read(
     let isolator = match actuator {
         IsolatorName::Log => Some(IsolatorConfig::Log),
         IsolatorName::Emulated => emulated(&entry, document, emulation, problems),
-        IsolatorName::Tc => tc(&entry, problems),
+        IsolatorName::Tc => tc(&entry, read, problems),
         IsolatorName::Exec => exec(&entry, document, problems),
         IsolatorName::Webhook => webhook(&entry, document, problems),
         IsolatorName::Flowspec => flowspec(&entry, document, problems),
@@ -267,7 +273,8 @@ fn exclusions(entry: &Typed<'_, Isolation>, problems: &mut Vec<Problem>) -> Excl
     for text in entry.never_prefixes.iter().flatten() {
         match text.parse::<Prefix>() {
             Ok(prefix) => exclusions.prefixes.push(prefix),
-            Err(error @ ParsePrefixError { .. }) => {
+            Err(error) => {
+                let error: ParsePrefixError = error;
                 problems.push(entry.refuse(Isolation::never_prefixes, error.to_string()));
             }
         }
@@ -325,7 +332,12 @@ fn emulated(
     (problems.len() == before).then_some(IsolatorConfig::Emulated)
 }
 
-fn tc(entry: &Typed<'_, Isolation>, problems: &mut Vec<Problem>) -> Option<IsolatorConfig> {
+fn tc(
+    entry: &Typed<'_, Isolation>,
+    collectors: &[Arc<CollectorConfig>],
+    problems: &mut Vec<Problem>,
+) -> Option<IsolatorConfig> {
+    let before = problems.len();
     let mut refuse = |key, reason: &str| {
         problems.push(entry.refuse(key, reason));
     };
@@ -334,6 +346,35 @@ fn tc(entry: &Typed<'_, Isolation>, problems: &mut Vec<Problem>) -> Option<Isola
     }
     if entry.link_rate.is_none() {
         refuse(Isolation::link_rate, "required by actuator tc: the rate of the link, such as \"980mbps\"");
+    }
+    if let Some(name) = emulated_collector(entry, collectors) {
+        let reason = format!(
+            "collector {name} reads an emulated network, whose flows do not pass this host: expected emulated or log, or the others in \
+             collectors"
+        );
+        refuse(Isolation::actuator, &reason);
+    }
+    if let Some(reason) = entry.link_rate.and_then(super::wrong_rate) {
+        refuse(Isolation::link_rate, &reason);
+    }
+    if entry.scavenger_share >= 1.0 {
+        refuse(Isolation::scavenger_share, "1 leaves nothing to all other flows: expected less than 1");
+    }
+    for (key, size) in
+        [(Isolation::primary_queue, entry.primary_queue), (Isolation::scavenger_queue, entry.scavenger_queue)]
+    {
+        if !QUEUE_SIZES.contains(&size) {
+            let (min, max) = (QUEUE_SIZES.start(), QUEUE_SIZES.end());
+            refuse(
+                key,
+                &format!(
+                    "{size} is too {}: expected {}, a full frame, to {}, the maximum of the kernel",
+                    if size < *min { "small" } else { "large" },
+                    min.0,
+                    max.0
+                ),
+            );
+        }
     }
     if entry.expiry < MIN_EXPIRY {
         refuse(
@@ -360,7 +401,21 @@ fn tc(entry: &Typed<'_, Isolation>, problems: &mut Vec<Problem>) -> Option<Isola
         keeps_at_stop: entry.at_stop == AtStopName::Keep,
     };
     let namespace = entry.namespace.as_deref().map(Namespace::named);
-    Some(IsolatorConfig::Tc { options, namespace })
+    (problems.len() == before).then_some(IsolatorConfig::Tc { options, namespace })
+}
+
+/// Returns the name of a collector whose flows are isolated and emulated, if there is one.
+pub(super) fn emulated_collector<'c>(
+    entry: &Isolation,
+    collectors: &'c [Arc<CollectorConfig>],
+) -> Option<&'c str> {
+    let is_isolated =
+        |name: &str| entry.collectors.as_ref().is_none_or(|names| names.iter().any(|other| other == name));
+    let is_emulated =
+        |source: &SourceConfig| matches!(source, SourceConfig::Port { .. } | SourceConfig::Emulation { .. });
+    let found =
+        collectors.iter().find(|collector| is_emulated(&collector.source) && is_isolated(&collector.name));
+    found.map(|collector| &*collector.name)
 }
 
 fn exec(
@@ -386,11 +441,7 @@ fn webhook(
     document: &Document,
     problems: &mut Vec<Problem>,
 ) -> Option<IsolatorConfig> {
-    let url = entry.url.as_ref().filter(|url| {
-        let host = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
-        host.is_some_and(|host| !host.is_empty() && !host.contains(char::is_whitespace))
-    });
-    let Some(url) = url else {
+    let Some(url) = &entry.url else {
         let reason = "required by actuator webhook: a URL that starts with http:// or https://";
         problems.push(entry.refuse(Isolation::url, reason));
         return None;
@@ -714,7 +765,23 @@ mod tests {
                 "actuator = \"exec\"\nat_stop = \"keep\"",
                 "at_stop: requires actuator tc or openflow, not exec",
             ),
-            ("actuator = \"webhook\"\nurl = \"ftp://x\"", "url: required by actuator webhook"),
+            ("actuator = \"webhook\"", "url: required by actuator webhook"),
+            (
+                "actuator = \"webhook\"\nurl = \"ftp://user:geheim@x\"",
+                "t.toml:6: url: invalid URL \"ftp://***@x\": expected http:// or https:// at the start",
+            ),
+            (
+                "actuator = \"webhook\"\nurl = \"https://user:geheim@x:99999/\"",
+                "t.toml:6: url: invalid URL \"https://***@x:99999/\": invalid port: expected 1 to 65535",
+            ),
+            (
+                "actuator = \"webhook\"\nurl = \"https://[::1\"",
+                "t.toml:6: url: invalid URL \"https://[::1\": expected an IPv6 address in brackets",
+            ),
+            (
+                "actuator = \"webhook\"\nurl = [\"https://user:geheim@x/?geheim\"]",
+                "t.toml:6: url is [\"https://***@x/?***\"]: expected a URL, such as",
+            ),
             ("actuator = \"log\"\nurl = \"http://x\"", "t.toml:6: url: requires actuator webhook, not log"),
             ("actuator = \"log\"\ntimeout = \"1s\"", "timeout: requires actuator exec or webhook, not log"),
             (&[tc, "expiry = \"10ms\""].concat(), "expiry: expected at least 500ms"),
@@ -730,12 +797,30 @@ mod tests {
             (&[tc, "collectors = \"b\""].concat(), "collectors: unknown collector b"),
             (&[tc, "never_prefixes = \"10.0.0.0/33\""].concat(), "never_prefixes: invalid prefix"),
             (
+                &[tc, "never_prefixes = \"10.0.0.1/8\""].concat(),
+                "never_prefixes: 10.0.0.1/8 has bits after its length: expected 10.0.0.0/8 for all addresses of the prefix",
+            ),
+            (
+                &[tc, "scavenger_share = 1"].concat(),
+                "t.toml:8: scavenger_share: 1 leaves nothing to all other flows: expected less than 1",
+            ),
+            (
+                &[tc, "primary_queue = \"1B\""].concat(),
+                "t.toml:8: primary_queue: 1B is too small: expected 1514, a full frame, to 4294967295",
+            ),
+            (&[tc, "scavenger_queue = \"100TB\""].concat(), "scavenger_queue: 100000000000000B is too large"),
+            (
+                &tc.replace("1gbps", "1bps"),
+                "link_rate: 1.00 bit/s is not the rate of a link: expected 8.00 kbit/s to",
+            ),
+            (&tc.replace("1gbps", "1000tbps"), "is not the rate of a link: expected"),
+            (
                 &[tc, "never_ports = \"ssh\""].concat(),
                 "never_ports: invalid port \"ssh\": expected 0 to 65535",
             ),
         ] {
             let error = parse(lines).unwrap_err();
-            assert!(error.contains(expected), "{lines}: {error}");
+            assert!(error.contains(expected) && !error.contains("geheim"), "{lines}: {error}");
         }
     }
 }

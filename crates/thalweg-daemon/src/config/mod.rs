@@ -14,11 +14,13 @@
 //! | `interfaces` | finds interfaces of the file that do not exist |
 //! | `links` | the links of a `[[rule]]` |
 //! | `samples` | `[samples]` |
+//! | `warnings` | values that are valid, and probably not meant |
 //! | `error` | errors |
 //! | `reference` | the reference, and an example file with explanations |
 //!
 //! The whole file is checked before the daemon does anything: sections, keys, values, combinations of values, and names of
-//! the topology. Sources are not opened for the check: one that cannot be opened now may be later.
+//! the topology. Sources are not opened for the check: one that cannot be opened now may be later. What only a host can answer is checked
+//! by [`host`](crate::host).
 
 pub mod collector;
 pub mod control;
@@ -37,20 +39,24 @@ pub mod table;
 #[cfg(test)]
 mod tests;
 mod threshold;
+mod warnings;
 
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use thalweg_network::{NetworkState, Versions};
-use thalweg_wire::Nanos;
+use thalweg_wire::{BitRate, Nanos};
 
 pub use collector::CollectorConfig;
+pub(crate) use control::client_options;
 pub use control::{ActuatorConfig, ControlConfig, DeciderConfig};
 pub use error::ConfigError;
 pub use flow_export::FlowExportConfig;
-pub(crate) use interfaces::interfaces_in;
+pub(crate) use interfaces::{interfaces_in, missing as missing_interfaces};
 pub use isolation::{IsolationConfig, IsolatorConfig, OpenFlowIsolation};
+pub(crate) use openflow::tls_files;
 pub use openflow::{OpenFlowConfig, TlsFiles};
 pub use poll::{OpenFlowEndpoint, PollConfig, PollSource};
 pub use reference::{default_file, reference};
@@ -63,7 +69,10 @@ use super::log::LogOptions;
 pub(crate) use links::split_direction;
 use links::{LinkSelection, ParseLinkSelectionError};
 pub use table::Threads;
-use table::{Api, Collector, Control, Emulate, Log, Network, Process, RULE, Records, Rule, SCHEMA};
+use table::{
+    API, Api, COLLECTOR, CONTROL, Collector, Control, EMULATE, Emulate, ISOLATION, Log, NETWORK, Network,
+    POLL, PROCESS, Process, RECORDS, RULE, Records, Rule, SAMPLES, SCHEMA, THRESHOLD,
+};
 use thalweg_config::{Document, DocumentError, Format, Problem, Typed};
 use thalweg_http::access::{AccessOptions, Limits};
 
@@ -112,6 +121,8 @@ pub struct Config {
     pub records: Option<PathBuf>,
     /// Export of flow records as IPFIX and Parquet.
     pub flow_export: FlowExportConfig,
+    /// Values that are probably not meant: `FILE:LINE: KEY: WHY`.
+    pub warnings: Vec<String>,
 }
 
 /// User, capabilities and threads of the process.
@@ -154,46 +165,27 @@ pub struct RuleConfig {
 }
 
 impl Config {
-    /// Reads a file and its topology file.
+    /// Reads a file and its topology file. Reads no other file, because a reload may not be able to.
     ///
     /// # Errors
     /// Returns all problems of the file.
     pub fn load(path: &Path) -> Result<Config, ConfigError> {
-        Config::new(&Document::load(&SCHEMA, path)?).map_err(first)
+        Config::load_with(path, |_| Vec::new()).map_err(first)
     }
 
-    /// Reads a file like [`Config::load`] for `thalweg check`. Checks names and combinations of values even if the file
-    /// has unknown sections or keys.
+    /// Reads a file like [`Config::load`], with the results of a further check.
     ///
     /// # Errors
-    /// Returns all problems of the file.
-    pub fn load_strictly(path: &Path, interfaces: InterfaceCheck) -> Result<Config, Vec<ConfigError>> {
+    /// Returns one error per file, with all of its problems.
+    pub fn load_with(
+        path: &Path,
+        check: impl FnOnce(&Document) -> Vec<Problem>,
+    ) -> Result<Config, Vec<ConfigError>> {
         let file = path.display().to_string();
         let text = thalweg_config::read_text(path).map_err(|source| {
             vec![DocumentError::Unreadable { file_kind: SCHEMA.file_kind, file: file.clone(), source }.into()]
         })?;
-        let (mut document, mut problems) = Document::read(&SCHEMA, &text, &file, Format::Toml)
-            .map_err(|wrong| vec![DocumentError::Invalid(wrong).into()])?;
-        path.parent().unwrap_or(Path::new("")).clone_into(&mut document.folder);
-        if interfaces == InterfaceCheck::Done {
-            problems.extend(interfaces::missing(&document));
-        }
-        let mut other_files = Vec::new();
-        let errors = match document.is_readable().then(|| Config::new(&document)) {
-            Some(Ok(config)) if problems.is_empty() => return Ok(config),
-            Some(Err(errors)) => errors,
-            _ => Vec::new(),
-        };
-        for error in errors {
-            match error {
-                ConfigError::Document(DocumentError::Invalid(wrong)) if wrong.file == document.file => {
-                    problems.extend(wrong.problems);
-                }
-                other => other_files.push(other),
-            }
-        }
-        let own = (!problems.is_empty()).then(|| document.error(problems).into());
-        Err(own.into_iter().chain(other_files).collect())
+        Config::read(&text, &file, path.parent().unwrap_or(Path::new("")), check)
     }
 
     /// Parses the text of a file. `file` is its name for messages; relative paths start at `folder`.
@@ -201,28 +193,45 @@ impl Config {
     /// # Errors
     /// Returns all problems of the file.
     pub fn parse(text: &str, file: &str, folder: &Path) -> Result<Config, ConfigError> {
-        let mut document = Document::parse(&SCHEMA, text, file)?;
-        document.folder = folder.to_owned();
-        Config::new(&document).map_err(first)
+        Config::read(text, file, folder, |_| Vec::new()).map_err(first)
     }
 
-    /// Interprets a file. If its topology or experiment file is invalid, checks only what does not depend on that file.
+    fn read(
+        text: &str,
+        file: &str,
+        folder: &Path,
+        check: impl FnOnce(&Document) -> Vec<Problem>,
+    ) -> Result<Config, Vec<ConfigError>> {
+        let (mut document, mut problems) = Document::read(&SCHEMA, text, file, Format::Toml)
+            .map_err(|wrong| vec![DocumentError::Invalid(wrong).into()])?;
+        folder.clone_into(&mut document.folder);
+        problems.extend(check(&document));
+        Config::new(&document, problems)
+    }
+
+    /// Interprets a file. Sections are checked if they, and those that they depend on, are valid. If the topology or experiment file is
+    /// invalid, checks only what does not depend on that file.
     ///
     /// # Errors
-    /// Returns one error per file, that of the file itself first.
-    fn new(document: &Document) -> Result<Config, Vec<ConfigError>> {
-        let mut problems = Vec::new();
+    /// Returns one error per file, that of the file itself first, with `problems` of its own.
+    fn new(document: &Document, mut problems: Vec<Problem>) -> Result<Config, Vec<ConfigError>> {
+        let problems = &mut problems;
         let mut other_files = Vec::new();
-        let transition_time = document.one::<Network>().transition_time;
-        let mut network = NetworkConfig { state: None, transition_time };
-        match topology(document) {
-            Ok(state) => network.state = state,
-            Err(error) => other_files.push(error),
+        let mut network = NetworkConfig { state: None, transition_time: Nanos::ZERO };
+        if document.are_valid(&[&NETWORK]) {
+            network.transition_time = document.one::<Network>().transition_time;
+            match topology(document) {
+                Ok(state) => network.state = state,
+                Err(error) => other_files.push(error),
+            }
         }
-        let emulation = emulation::read(document, &mut problems).unwrap_or_else(|error| {
-            other_files.push(error);
-            None
-        });
+        let emulation = match document.are_valid(&[&EMULATE, &NETWORK]) {
+            true => emulation::read(document, problems).unwrap_or_else(|error| {
+                other_files.push(error);
+                None
+            }),
+            false => None,
+        };
         let emulation = emulation.map(|(emulation, state)| {
             if network.state.replace((emulation.path.clone(), state)).is_some() {
                 let reason = "not allowed with [emulate], whose experiment is the topology";
@@ -231,23 +240,48 @@ impl Config {
             emulation
         });
         let state = network.state.as_ref().map(|(_, state)| Arc::clone(state));
-        let rules = rules(document, emulation.as_ref(), state.as_deref(), &mut problems);
-        let is_emulated = document.one::<Emulate>().file.is_some();
-        let collectors = match is_emulated && emulation.is_none() {
-            true => Vec::new(),
-            false => collectors(document, &rules, &network, emulation.as_ref(), &mut problems),
+        let has_network = document.are_valid(&[&NETWORK, &EMULATE]);
+        let rules = match has_network && document.are_valid(&[&RULE, &COLLECTOR]) {
+            true => rules(document, emulation.as_ref(), state.as_deref(), problems),
+            false => Vec::new(),
         };
-        let control = match other_files.is_empty() {
-            true => control::read(document, state.as_deref(), &mut problems),
+        let has_emulation = has_network && (emulation.is_some() || document.one::<Emulate>().file.is_none());
+        let collectors = match has_emulation && document.are_valid(&[&COLLECTOR, &CONTROL]) {
+            true => collectors(document, &rules, &network, emulation.as_ref(), problems),
+            false => Vec::new(),
+        };
+        let control = match other_files.is_empty() && has_network && document.are_valid(&[&CONTROL]) {
+            true => control::read(document, state.as_deref(), problems),
             false => None,
         };
-        let isolation = isolation::read(document, emulation.as_ref(), control.as_ref(), &mut problems);
-        let polls = poll::read(document, control.as_ref(), isolation.as_ref(), &mut problems);
-        let threshold = threshold::read(document, &collectors, &polls, &mut problems);
-        let access = access(document, &mut problems);
+        let isolation = match has_network && document.are_valid(&[&ISOLATION, &COLLECTOR]) {
+            true => isolation::read(document, emulation.as_ref(), control.as_ref(), &collectors, problems),
+            false => None,
+        };
+        let polls = match document.are_valid(&[&POLL]) {
+            true => poll::read(document, control.as_ref(), isolation.as_ref(), problems),
+            false => Vec::new(),
+        };
+        let threshold = match document.are_valid(&[&THRESHOLD, &ISOLATION]) {
+            true => threshold::read(document, &collectors, &polls, problems),
+            false => None,
+        };
+        if document.are_valid(&[&PROCESS]) {
+            check_threads(&document.one(), &collectors, problems);
+        }
+        let access = document.are_valid(&[&API]).then(|| access(document, problems));
+        let samples = document.are_valid(&[&SAMPLES]).then(|| samples::read(document, problems));
+        let flow_export = match document.are_valid(&[&RECORDS]) {
+            true => flow_export::read(document, &document.one(), problems),
+            false => FlowExportConfig::default(),
+        };
+        let own = (!problems.is_empty()).then(|| document.error(std::mem::take(problems)).into());
+        let errors: Vec<ConfigError> = own.into_iter().chain(other_files).collect();
+        let (true, Some(access), Some(samples)) = (errors.is_empty(), access, samples) else {
+            return Err(errors);
+        };
         let (process, records) = (document.one::<Process>(), document.one::<Records>());
-        check_threads(&process, &collectors, &mut problems);
-        let config = Config {
+        let mut config = Config {
             file: document.file.clone(),
             access,
             event_backlog: document.one::<Api>().event_backlog,
@@ -264,16 +298,17 @@ impl Config {
             polls,
             threshold,
             collectors,
-            samples: samples::read(document, &mut problems),
+            samples,
             records: records.file.as_ref().map(|file| document.folder.join(file)),
-            flow_export: flow_export::read(document, &records, &mut problems),
+            flow_export,
+            warnings: Vec::new(),
         };
-        let own = (!problems.is_empty()).then(|| document.error(problems).into());
-        let errors: Vec<ConfigError> = own.into_iter().chain(other_files).collect();
-        match errors.is_empty() {
-            true => Ok(config),
-            false => Err(errors),
+        let warnings = warnings::of(document, &config);
+        if !warnings.is_empty() {
+            let warnings = document.problems(warnings).to_string();
+            config.warnings = warnings.lines().map(str::to_owned).collect();
         }
+        Ok(config)
     }
 
     /// Returns the initial network versions.
@@ -281,6 +316,16 @@ impl Config {
         let (_, state) = self.network.state.as_ref()?;
         Some(Versions::new(Arc::clone(state)).with_transition_time(self.network.transition_time))
     }
+}
+
+/// Rates that links have.
+const LINK_RATES: RangeInclusive<BitRate> = BitRate(8_000)..=BitRate(10_000_000_000_000);
+
+/// Returns why no link has this rate; `None` if one may have it.
+fn wrong_rate(rate: BitRate) -> Option<String> {
+    let (min, max) = (LINK_RATES.start(), LINK_RATES.end());
+    (!LINK_RATES.contains(&rate))
+        .then(|| format!("{rate} is not the rate of a link: expected {min} to {max}"))
 }
 
 fn check_threads(
@@ -445,12 +490,14 @@ fn collectors(
     match document.all::<Collector>().map(|entry| names(&entry, emulation).len()).sum() {
         // A controller may use remote collectors only.
         0 if document.one::<Control>().remotes.is_some() => {}
-        0 => problems.push(
-            document.one::<Network>().refuse("", "no collectors: at least one [[collector]] is required"),
-        ),
+        0 => problems.push(document.one::<Network>().entry.refuse_value(
+            "",
+            0,
+            "no collectors: at least one [[collector]] is required",
+        )),
         many if many > MAX_COLLECTORS => {
             let reason = format!("{many} collectors: at most {MAX_COLLECTORS} are supported");
-            problems.push(document.one::<Network>().refuse("", reason));
+            problems.push(document.one::<Network>().entry.refuse_value("", 0, reason));
         }
         _ => {}
     }

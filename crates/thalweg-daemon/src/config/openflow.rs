@@ -141,7 +141,7 @@ pub(super) fn parse_peer(text: &str) -> Result<(SocketAddr, String), String> {
 ///
 /// # Errors
 /// A message, if only some of them are set.
-pub(super) fn tls_files(
+pub(crate) fn tls_files(
     folder: &Path,
     files: [&Option<String>; 3],
 ) -> Result<Option<TlsFiles>, &'static str> {

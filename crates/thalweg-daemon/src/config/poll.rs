@@ -164,6 +164,10 @@ fn snmp(entry: &Typed<'_, Poll>, document: &Document, problems: &mut Vec<Problem
     if target.is_none() {
         let reason = match &entry.target {
             None => "required by source snmp: the agent, such as 192.0.2.1:161".to_owned(),
+            // As other programs write it, with the community before the address. It is a secret.
+            Some(target) if target.contains('@') => {
+                "expected ADDRESS:PORT without @: a community belongs in credentials_file".to_owned()
+            }
             Some(target) => format!(
                 "invalid target {target:?}: expected ADDRESS:PORT, port 1-65535, such as 192.0.2.1:161"
             ),
@@ -213,7 +217,7 @@ fn snmp(entry: &Typed<'_, Poll>, document: &Document, problems: &mut Vec<Problem
 fn is_target(text: &str) -> bool {
     let Some((host, port)) = text.rsplit_once(':') else { return false };
     let is_v6 = host.starts_with('[') && host.ends_with(']');
-    let is_host = is_v6 || !host.is_empty() && !host.contains([':', ' ', '/']);
+    let is_host = is_v6 || !host.is_empty() && !host.contains([':', ' ', '/', '@']);
     is_host && port.parse::<u16>().is_ok_and(|port| port > 0)
 }
 
@@ -284,6 +288,10 @@ mod tests {
                 "t.toml:7: target: invalid target \"r1\": expected ADDRESS:PORT",
             ),
             (
+                &SNMP.replace("[2001:db8::1]:161", "geheim@192.0.2.1:161"),
+                "t.toml:7: target: expected ADDRESS:PORT without @: a community belongs in credentials_file",
+            ),
+            (
                 &SNMP.replace("credentials_file", "namespace"),
                 "namespace: requires source openflow or qdisc, not snmp",
             ),
@@ -312,7 +320,7 @@ mod tests {
             (&[SNMP, "[[poll]]\nname = \"r1\"\n", SNMP].concat(), "t.toml:10: name: duplicate poll name r1"),
         ] {
             let error = parse(lines).unwrap_err();
-            assert!(error.contains(expected), "{lines}: {error}");
+            assert!(error.contains(expected) && !error.contains("geheim"), "{lines}: {error}");
         }
     }
 

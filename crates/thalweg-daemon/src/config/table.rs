@@ -4,10 +4,10 @@
 use thalweg_capture::backend::Backend;
 use thalweg_capture::live::Way;
 use thalweg_config::kind::{
-    Amount, Boolean, Choices, Delay, Number, Rate, Share, Text, Texts, Time, Whole, one_of,
+    Amount, Boolean, Choices, Delay, Number, Rate, Share, Text, Texts, Time, Whole, one_of, parsed,
 };
 use thalweg_config::{Schema, choices, section};
-use thalweg_wire::{BitRate, Bytes, Nanos};
+use thalweg_wire::{BitRate, Bytes, Nanos, WebUrl};
 
 use super::samples::CaptureFormat;
 use crate::log::{LogFormat, LogLevel};
@@ -384,8 +384,9 @@ section! {
         /// With exec: program and arguments. It receives `redirect` or `release` and the flow as further arguments, and as
         /// JSON on standard input. It runs without a shell and without privileges.
         command: Vec<String> [Texts("a program and its arguments, such as [\"/usr/local/bin/redirect\", \"r1\"]")] or "none",
-        /// With webhook: URL that receives a POST request with JSON for each redirection and release.
-        url: String [Text("a URL, such as \"https://controller.example.net/flows\"")] or "none",
+        /// With webhook: URL that receives a POST request with JSON for each redirection and release. Messages and logs show it without user,
+        /// password and query.
+        url: WebUrl [parsed::<WebUrl>("a URL, such as \"https://controller.example.net/flows\"").with_own_error()] or "none",
         /// With webhook: file with a token for the header `Authorization: Bearer`, read at the start.
         token_file: String [FILE] or "no token",
         /// With flowspec: the router or route reflector that receives the rules. The port is 179 by default.

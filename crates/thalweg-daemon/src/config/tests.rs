@@ -68,7 +68,7 @@ fn control_characters_in_names_are_refused() {
 
 #[test]
 fn conflicting_keys_are_reported_with_their_lines() {
-    refused("", &["t.toml:1: network: no collectors: at least one [[collector]] is required"]);
+    refused("", &["t.toml:1: no collectors: at least one [[collector]] is required"]);
     refused(
         "[[collector]]\nname = \"a\"\n[[collector]]\nname = \"b\"\ninterface = \"e\"\nfile = \"f\"\n",
         &[
@@ -100,6 +100,73 @@ fn conflicting_keys_are_reported_with_their_lines() {
             "t.toml:11: links: invalid links \"tor0\": expected all, hosts, switches, \"switches:out\", \"tor0 > h3\", \"tor0:p3\", \
              \"tor0:p3:out\" or \"tor0:Ethernet4:out\"",
         ],
+    );
+}
+
+/// A wrong value in one section does not hide contradictions in others, unless they depend on it.
+#[test]
+fn all_sections_are_checked_in_one_pass() {
+    refused(
+        "[api]\nlisten = 5\n[samples]\non_event = \"congestion\"\n[[collector]]\nname = \"a\"\ninterface = \"e\"\nspeed = 2\n\
+         [isolation]\nactuator = \"tc\"\nqueue = 1\nurl = \"a b\"\n[[poll]]\nname = \"r1\"\ninterface = \"wan0\"\n\
+         [process]\nthreads = \"one\"\n[records]\nipfix_key = \"k\"\n",
+        &[
+            "t.toml:2: listen is 5: expected an address and a port, such as 127.0.0.1:9477 or [::1]:9477, in quotes",
+            "t.toml:4: on_event: requires folder",
+            "t.toml:8: speed: requires file or emulate, not interface",
+            "t.toml:12: url: invalid URL \"a b\": expected http:// or https:// at the start",
+            "t.toml:13: target: required by source snmp: the agent, such as 192.0.2.1:161",
+            "t.toml:13: credentials_file: required by source snmp: a file with user, auth and priv, or community",
+            "t.toml:19: ipfix_key: ipfix_certificate and ipfix_key must be set together",
+        ],
+    );
+    refused(
+        "[[collector]]\nname = 1\n[[rule]]\ncollectors = \"a\"\n[isolation]\nactuator = \"log\"\ncollectors = \"a\"\n",
+        &["t.toml:2: name is 1: expected a name, in quotes"],
+    );
+}
+
+#[test]
+fn values_that_are_probably_not_meant_give_warnings() {
+    let tc = "[isolation]\nactuator = \"tc\"\ninterface = \"e\"\nlink_rate = \"100mbps\"\n";
+    assert_eq!(parse(&[MINIMAL, tc].concat()).unwrap().warnings, Vec::<String>::new());
+    let odd = "scavenger_share = 0.75\nprimary_queue = \"20kB\"\nscavenger_queue = \"1GB\"\n";
+    let text = [MINIMAL, "rate_threshold = \"200mbps\"\n", tc, odd].concat();
+    assert_eq!(
+        parse(&text).unwrap().warnings,
+        [
+            "t.toml:4: rate_threshold: 200 Mbit/s is not below link_rate of [isolation], 100 Mbit/s: no flow can exceed it, so none is a \
+             cheetah flow",
+            "t.toml:9: scavenger_share: 0.75 leaves 0.25 of the link to all other flows: expected at most 0.5",
+            "t.toml:10: primary_queue: 20.0 kB do not hold a segment of 65.5 kB, into which this host may merge packets: such segments \
+             are dropped",
+            "t.toml:11: scavenger_queue: 1.00 GB take 80.0 s at link_rate, 100 Mbit/s: expected at most 10.0 s",
+        ]
+    );
+}
+
+#[test]
+fn flows_of_an_emulated_network_do_not_pass_this_host() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/isolation");
+    let parse = |isolation: &str, own: &str| {
+        let text = format!(
+            "[emulate]\nfile = \"link.toml\"\n[[collector]]\nname = \"tor0\"\n[[collector]]\nname = \"wan\"\ninterface = \"e\"\n\
+             switch = \"tor0\"\n[isolation]\n{isolation}\n{own}"
+        );
+        Config::parse(&text, "t.toml", &folder)
+            .map(|config| config.warnings)
+            .map_err(|error| error.to_string())
+    };
+    let tc = "actuator = \"tc\"\ninterface = \"e\"\nlink_rate = \"1gbps\"";
+    let error = parse(tc, "").unwrap_err();
+    let expected = "t.toml:9: actuator: collector tor0 reads an emulated network, whose flows do not pass this host: expected emulated";
+    assert!(error.starts_with(expected) && error.lines().count() == 1, "{error}");
+    assert_eq!(parse(tc, "collectors = \"wan\"\n"), Ok(Vec::new()));
+    let flowspec = "actuator = \"flowspec\"\npeer = \"192.0.2.1\"\npeer_as = 1\nlocal_as = 1";
+    let warnings = parse(flowspec, "").unwrap();
+    assert!(
+        warnings[0].starts_with("t.toml:9: actuator: collector tor0 reads an emulated network, and flowspec"),
+        "{warnings:?}"
     );
 }
 

@@ -128,6 +128,9 @@ pub(super) fn read(
         return None;
     };
     let link_rate = entry.link_rate.or(document.one::<Isolation>().link_rate);
+    if let Some(reason) = entry.link_rate.and_then(super::wrong_rate) {
+        problems.push(entry.refuse(Threshold::link_rate, reason));
+    }
     let recorded = check_collectors(&entry, name, link_rate, collectors, problems);
     for (key, is_missing, what) in [
         (Threshold::folder, entry.folder.is_none(), "a directory for state and recordings"),
@@ -352,6 +355,10 @@ mod tests {
                 "burst_window: must be at most a tenth of period, 3600 s",
             ),
             ([NEEDED, rate, "poll = \"wan\""].concat(), "poll: unknown poll wan"),
+            (
+                [NEEDED, "link_rate = \"1bps\""].concat(),
+                "t.toml:18: link_rate: 1.00 bit/s is not the rate of a link: expected 8.00 kbit/s to",
+            ),
             ([NEEDED, rate, "step = \"1mbps\""].concat(), "step: requires poll"),
             ([NEEDED, rate, "round_trips = \"10\""].concat(), "round_trips: invalid time \"10\""),
         ] {

@@ -13,6 +13,7 @@ use thalweg_actuators::isolation::webhook::{Webhook, WebhookOptions};
 use thalweg_actuators::openflow::Config;
 use thalweg_linux::clock::monotonic;
 use thalweg_linux::tcp::MAX_PASSWORD;
+use thalweg_wire::Secret;
 
 use crate::config::{IsolatorConfig, OpenFlowIsolation, TlsFiles};
 use crate::control::instance;
@@ -55,13 +56,21 @@ pub(super) fn open(
     }
 }
 
-fn read_token(path: &Path) -> Result<String, String> {
+/// Reads the token of a webhook.
+///
+/// # Errors
+/// A message without the token, if the file cannot be read, or contains none.
+pub(crate) fn read_token(path: &Path) -> Result<Secret, String> {
     read_secret("token", path)
 }
 
-fn read_password(path: &Path) -> Result<String, String> {
+/// Reads the password of a BGP session.
+///
+/// # Errors
+/// A message without the password, if the file cannot be read, or contains none.
+pub(crate) fn read_password(path: &Path) -> Result<Secret, String> {
     let password = read_secret("password", path)?;
-    match password.len() <= MAX_PASSWORD {
+    match password.expose().len() <= MAX_PASSWORD {
         true => Ok(password),
         false => Err(format!(
             "the password file {} must contain at most {MAX_PASSWORD} characters",
@@ -71,12 +80,12 @@ fn read_password(path: &Path) -> Result<String, String> {
 }
 
 /// Reads a secret, which root alone may be able to read.
-fn read_secret(kind: &str, path: &Path) -> Result<String, String> {
+fn read_secret(kind: &str, path: &Path) -> Result<Secret, String> {
     let text = fs::read_to_string(path)
         .map_err(|error| format!("cannot read the {kind} file {}: {error}", path.display()))?;
     match text.trim() {
         "" => Err(format!("the {kind} file {} is empty", path.display())),
-        secret if secret.chars().all(|letter| letter.is_ascii_graphic()) => Ok(secret.to_owned()),
+        secret if secret.chars().all(|letter| letter.is_ascii_graphic()) => Ok(Secret::new(secret)),
         _ => Err(format!("the {kind} file {} must contain one line without spaces", path.display())),
     }
 }
@@ -98,7 +107,7 @@ mod tests {
         ] {
             fs::write(&path, text).unwrap();
             match (read_password(&path), expected) {
-                (Ok(password), Ok(())) => assert_eq!(password, text.trim()),
+                (Ok(password), Ok(())) => assert_eq!(password.expose(), text.trim()),
                 (Err(error), Err(expected)) => assert!(error.contains(expected), "{error}"),
                 (read, _) => panic!("{text:?}: {read:?}"),
             }

@@ -37,6 +37,7 @@ use crate::emulation::Emulation;
 use crate::hub::Hub;
 use crate::lifecycle::Lifecycle;
 use driver::Driver;
+pub(crate) use isolators::{read_password, read_token};
 use state::State;
 
 /// Isolation. Clones share it.

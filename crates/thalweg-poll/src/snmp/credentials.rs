@@ -144,10 +144,11 @@ impl Settings {
     }
 }
 
+/// The message does not repeat the word: it may be a password in the wrong place.
 fn auth_protocol(name: &str) -> Result<AuthProtocol, String> {
-    name.parse().map_err(|_| {
-        format!("unknown auth protocol {name:?}: expected sha256, sha224, sha384, sha512, sha1 or md5")
-    })
+    let expected =
+        "expected auth PROTOCOL PASSWORD, with protocol sha256, sha224, sha384, sha512, sha1 or md5";
+    name.parse().map_err(|_| format!("unknown auth protocol: {expected}"))
 }
 
 /// Both ways to extend keys give the same keys for the protocols of RFC 7860 with at least 256 bits.
@@ -157,11 +158,9 @@ fn priv_protocol(name: &str) -> Result<PrivProtocol, String> {
         "aes256" => "aes256-reeder".to_owned(),
         name => name.to_owned(),
     };
-    name.parse().map_err(|_| {
-        format!(
-            "unknown priv protocol {name:?}: expected aes128, aes192, aes256, aes192-blumenthal, aes256-blumenthal or des"
-        )
-    })
+    let expected = "expected priv PROTOCOL PASSWORD, with protocol aes128, aes192, aes256, aes192-blumenthal, aes256-blumenthal or \
+                    des";
+    name.parse().map_err(|_| format!("unknown priv protocol: {expected}"))
 }
 
 fn checked(password: &str) -> Result<String, String> {
@@ -196,7 +195,14 @@ mod tests {
             ("user a\ncommunity geheim99", "c: expected either user"),
             ("user a\npriv aes128 geheim99", "c: priv needs a line with auth"),
             ("auth sha256 geheim99", "c: auth and priv need a line with the user"),
-            ("user a\nauth sha3 geheim99", "c:2: unknown auth protocol \"sha3\""),
+            (
+                "user a\nauth geheim99 sha256",
+                "c:2: unknown auth protocol: expected auth PROTOCOL PASSWORD, with",
+            ),
+            (
+                "user a\nauth sha256 geheim99\npriv geheim98 aes128",
+                "c:3: unknown priv protocol: expected priv PROTOCOL PASSWORD, with",
+            ),
             ("user a\n\nauth sha256 kurz", "c:3: the password is too short"),
             ("user a\nuser b", "c:2: user is set twice"),
             ("password geheim99", "c:1: expected one of: community"),

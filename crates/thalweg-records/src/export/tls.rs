@@ -17,6 +17,16 @@ pub struct TlsFiles {
     pub identity: Option<(PathBuf, PathBuf)>,
 }
 
+impl TlsFiles {
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// If they cannot be read or used.
+    pub fn check(&self) -> Result<(), TlsError> {
+        client_config(self).map(drop)
+    }
+}
+
 /// Why TLS cannot be used.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]

@@ -16,7 +16,8 @@ use thalweg_experiment::{Experiment, Plan};
 /// Check and describe a configuration, experiment or topology file.
 ///
 /// Recognises configurations of `serve` and `watch`, experiments and topology files. Reports unknown keys and sections, invalid
-/// values, and values that contradict each other or the topology. Some can be reported only after others are corrected. Checks that interfaces exist. Describes a valid file.
+/// values, and values that contradict each other or the topology. Checks that interfaces, files, directories and users exist on this host, with the rights of the
+/// user that runs the check. Describes a valid file, and warns of values that are probably not meant.
 #[derive(Args, Debug)]
 pub(super) struct CheckArgs {
     /// File to check.
@@ -76,7 +77,7 @@ fn check(path: &Path, kind: Option<FileKind>, interfaces: InterfaceCheck) -> any
 
 /// Reports the errors of a daemon configuration and of the files that it refers to.
 fn daemon(path: &Path, interfaces: InterfaceCheck) -> anyhow::Result<String> {
-    match thalweg_daemon::config::Config::load_strictly(path, interfaces) {
+    match thalweg_daemon::host::check(path, interfaces) {
         Ok(config) => {
             thalweg_daemon::plan::describe(&config).map_err(|error| UsageError(format!("{error:#}")).into())
         }
@@ -214,6 +215,62 @@ mod tests {
                 .starts_with("n.toml:1: missing key \"name\" in router 1")
         );
         assert!(refused("e.toml", "a = 1\n").starts_with("e.toml: cannot tell the kind of file"));
+    }
+
+    #[test]
+    fn files_directories_and_users_of_this_host_are_checked() {
+        let text = "[api]\ntoken_file = 'none1'\n[process]\nuser = 'no-such-user'\n[[collector]]\nname = 'a'\ninterface = 'lo'\n\
+                    [isolation]\nactuator = 'webhook'\nurl = 'https://user:geheim@x/?geheim'\ntoken_file = 'none2'\n[[poll]]\n\
+                    name = 'p'\ninterface = 'x'\ntarget = '192.0.2.1:161'\ncredentials_file = 'none3'\n\
+                    [records]\nfile = 'none4/x'\nipfix = 'tls://x'\nipfix_ca_file = 'none5'\n";
+        let none = "No such file or directory (os error 2)";
+        let expected = [
+            format!("t.toml:2: token_file: cannot read the token file none1: {none} (on this host)"),
+            "t.toml:4: user: unknown user \"no-such-user\" (on this host)".to_owned(),
+            format!("t.toml:11: token_file: cannot read the token file none2: {none} (on this host)"),
+            format!(
+                "t.toml:16: credentials_file: cannot read the credentials file none3: {none} (on this host)"
+            ),
+            format!("t.toml:18: file: cannot write to none4/x: {none} (on this host)"),
+            "t.toml:20: ipfix_ca_file: cannot read an authority's certificate from none5: ".to_owned(),
+        ];
+        let message = refused("t.toml", text);
+        let lines: Vec<&str> = message.lines().collect();
+        assert_eq!(lines.len(), expected.len(), "{message}");
+        assert!(lines.iter().zip(&expected).all(|(line, start)| line.starts_with(start)), "{message}");
+        let flowspec =
+            "actuator = 'flowspec'\npeer = '192.0.2.1'\npeer_as = 1\nlocal_as = 1\npassword_file = 'none'\n";
+        let text = format!(
+            "[[collector]]\nname = 'a'\ninterface = 'lo'\n[isolation]\n{flowspec}[threshold]\ncollector = 'a'\n\
+             folder = 't.toml/state'\nacceptable_loss = 1e-5\nlink_rate = '1gbps'\n"
+        );
+        let message = refused("t.toml", &text);
+        assert!(
+            message.contains("t.toml:9: password_file: cannot read the password file none: "),
+            "{message}"
+        );
+        assert!(message.contains("t.toml:12: folder: the user "), "{message}");
+        assert!(
+            message.contains("cannot create files in t.toml/state: not a directory (on this host)"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn warnings_are_printed_and_no_secret() {
+        let text = "[[collector]]\nname = 'a'\ninterface = 'lo'\nmonitor_rate = '1gbps'\nmonitor_buffer = '1MB'\nrate_threshold = '2gbps'\n\
+                    [isolation]\nactuator = 'webhook'\nurl = 'https://user:geheim@x/y?geheim'\n";
+        let (_folder, path) = written("t.toml", text);
+        let described = check(&path, None, InterfaceCheck::Done).unwrap();
+        assert!(
+            described.contains("by requests to https://***@x/y?***") && !described.contains("geheim"),
+            "{described}"
+        );
+        assert!(
+            described.contains("t.toml:6: rate_threshold: 2.00 Gbit/s is not below monitor_rate"),
+            "{described}"
+        );
+        assert!(described.contains("\nwarning: "), "{described}");
     }
 
     #[test]

@@ -28,7 +28,7 @@ use std::time::Instant;
 
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded, unbounded};
 use thalweg_control::isolate::{Command, Input};
-use thalweg_wire::Timestamp;
+use thalweg_wire::{Secret, Timestamp};
 
 use super::{Isolator, IsolatorCounters};
 pub use rule::{Action, ParseTargetError, RedirectTarget};
@@ -57,7 +57,7 @@ pub struct FlowspecOptions {
     /// Hold time to propose, in seconds; at least [`MIN_HOLD_TIME`].
     pub hold_time: u16,
     /// Password of the session (RFC 2385), at most [`thalweg_linux::tcp::MAX_PASSWORD`] bytes.
-    pub password: Option<String>,
+    pub password: Option<Secret>,
     /// What the router does with the packets of redirected flows.
     pub action: Action,
 }

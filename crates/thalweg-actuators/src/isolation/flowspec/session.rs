@@ -79,7 +79,7 @@ pub(super) fn connect(options: &FlowspecOptions) -> Result<Receiver<Incoming>, S
     let options = ConnectOptions {
         peer: options.peer,
         local_address: options.local_address,
-        password: options.password.clone().map(String::into_bytes),
+        password: options.password.clone(),
         timeout: CONNECT_TIMEOUT,
     };
     let (sender, incoming) = bounded(INCOMING);

@@ -272,7 +272,9 @@ fn files_that_only_root_can_use_are_reported_at_the_start_and_by_check() {
     };
     fs::write(serve.path("tokens"), "operator write 0123456789abcdef\n").unwrap();
     mode(serve.path("tokens"), 0o600);
+    // Not empty: the daemon does not take it for its own.
     fs::create_dir(serve.path("samples")).unwrap();
+    fs::write(serve.path("samples/other"), "").unwrap();
     mode(serve.path("samples"), 0o755);
     let address = serve.address;
     let text = format!(
@@ -299,6 +301,34 @@ fn files_that_only_root_can_use_are_reported_at_the_start_and_by_check() {
     }
     let check = thalweg_in(serve.folder.path(), &["check", "thalweg.toml"]).ended_with(0);
     assert!(!check.stdout.contains("warning"), "{}", check.stdout);
+    serve.signal("-TERM");
+    assert_eq!(serve.ended(), Some(0), "{}", serve.log());
+    // A directory of the threshold below one of root is created for that user; another one is refused at its line.
+    fs::create_dir_all(serve.path("lib/taken")).unwrap();
+    fs::write(serve.path("lib/taken/other"), "").unwrap();
+    mode(serve.path("lib"), 0o755);
+    mode(serve.path("lib/taken"), 0o755);
+    let owned = fs::read_to_string(serve.path("thalweg.toml")).unwrap();
+    let threshold = |folder: &str| {
+        let section = format!(
+            "[threshold]\ncollector = \"a\"\nfolder = \"lib/{folder}\"\nacceptable_loss = 1e-5\nlink_rate = \"1gbps\"\n"
+        );
+        fs::write(serve.path("thalweg.toml"), [&*owned, &section].concat()).unwrap();
+    };
+    threshold("taken");
+    let line = owned.lines().count() + 3;
+    let expected = format!(
+        "thalweg.toml:{line}: folder: user nobody, to which the daemon changes, cannot create files in lib/taken: Permission denied"
+    );
+    for arguments in [&["check", "thalweg.toml"][..], &["serve", "-c", "thalweg.toml"]] {
+        let refused = thalweg_in(serve.folder.path(), arguments).ended_with(2);
+        assert!(refused.stderr.contains(&expected), "{}", refused.stderr);
+    }
+    threshold("state/threshold");
+    thalweg_in(serve.folder.path(), &["check", "thalweg.toml"]).ended_with(0);
+    assert!(!serve.path("lib/state").exists(), "a check changes nothing");
+    serve.start();
+    assert!(fs::read_dir(serve.path("lib/state/threshold")).is_ok(), "{}", serve.log());
 }
 
 #[test]
