@@ -40,8 +40,14 @@ pub struct MeterCounters {
 }
 
 impl Meter {
-    /// Creates one of `workers` meters that share the configured capacity.
-    pub(crate) fn new(options: &WatchOptions, workers: usize, seed: u64) -> Result<Meter, WatchError> {
+    /// Creates one of `workers` meters that share the configured capacity. `is_live`: whether packets have the time of this machine's
+    /// clock.
+    pub(crate) fn new(
+        options: &WatchOptions,
+        workers: usize,
+        seed: u64,
+        is_live: bool,
+    ) -> Result<Meter, WatchError> {
         let mut flow_table = options.flow_table;
         flow_table.capacity = flow_table.capacity.div_ceil(workers as u32);
         let (sliding_window, cfinf) = match &options.detector {
@@ -57,11 +63,13 @@ impl Meter {
             }
         };
         let table = FlowTable::new(flow_table, sliding_window, HashSeed::new(seed))?;
+        let table = table.with_live_clock(is_live);
         Ok(Meter { table, cfinf, output: Output::default() })
     }
 
     pub(crate) fn packets(&mut self, packets: &[Packet]) {
         self.table.update(packets, &mut self.output);
+        self.check_clock();
         if let Some(cfinf) = &mut self.cfinf {
             for packet in packets {
                 cfinf.handle(packet, &mut self.output.findings);
@@ -71,6 +79,16 @@ impl Meter {
 
     pub(crate) fn advance(&mut self, now: Timestamp) {
         self.table.advance(now, &mut self.output);
+        self.check_clock();
+    }
+
+    /// If the clock was set back, the flow table has begun anew. So does the other detector.
+    fn check_clock(&mut self) {
+        if self.output.set_back.take().is_some()
+            && let Some(cfinf) = &mut self.cfinf
+        {
+            cfinf.finish(&mut self.output.findings);
+        }
     }
 
     /// Ends all flows and outputs their records.
@@ -113,5 +131,90 @@ impl std::ops::AddAssign for MeterCounters {
         self.memory += other.memory;
         self.capacity += other.capacity;
         self.live += other.live;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use thalweg_capture::live::LiveOptions;
+    use thalweg_measure::detect::CheetahThreshold;
+    use thalweg_measure::filter::FlowFilter;
+    use thalweg_measure::meter::flow_table::FlowTableOptions;
+    use thalweg_wire::{BitRate, FlowKey, Fragment, Nanos, PacketNotes, Protocol, TcpFlags};
+
+    use super::*;
+    use crate::options::Show;
+
+    /// A flow of 29 bytes every 5 ms: if all its packets counted for one moment, it would be a cheetah after 43 of them.
+    fn packets(start: u64, count: u64) -> Vec<Packet> {
+        let packet = |number| Packet {
+            time: Timestamp(start + number * 5_000_000),
+            key: FlowKey::v4(1, 2, 3, 4, Protocol::UDP),
+            ip_length: 29,
+            payload_length: 1,
+            identification: 0,
+            tcp_sequence: 0,
+            ethernet: Default::default(),
+            tcp_flags: TcpFlags::default(),
+            fragment: Fragment::Whole,
+            notes: PacketNotes::default(),
+        };
+        (0..count).map(packet).collect()
+    }
+
+    fn options(detector: Detector, threshold: CheetahThreshold) -> WatchOptions {
+        WatchOptions {
+            sources: Vec::new(),
+            show: Show::Summary,
+            replay: None,
+            workers: None,
+            capture_filter: None,
+            flow_filter: FlowFilter::default(),
+            decapsulate: false,
+            duration: None,
+            flow_table: FlowTableOptions { capacity: 64, ..FlowTableOptions::default() },
+            threshold,
+            detector,
+            tasks: None,
+            table: true,
+            save_sketches: None,
+            export: None,
+            records: None,
+            live: LiveOptions::new(""),
+            backend: None,
+            seed: None,
+            top: 10,
+        }
+    }
+
+    #[test]
+    fn a_live_clock_that_is_set_back_makes_no_cheetahs() {
+        let second = Nanos::from_secs(1).0;
+        let threshold =
+            CheetahThreshold { flight_duration: Nanos::from_millis(100), rate_threshold: BitRate(100_000) };
+        let cfinf =
+            Detector::Cfinf(CfinfParameters { sampling_probability: 1.0, ..CfinfParameters::default() });
+        for detector in [Detector::SlidingWindow { tracks: 64 }, cfinf] {
+            let options = options(detector, threshold);
+            for (is_live, flows) in [(true, 2), (false, 1)] {
+                let mut meter = Meter::new(&options, 1, 1, is_live).unwrap();
+                let start = 1_000 * second;
+                for packets in
+                    packets(start + 3_600 * second, 40).chunks(8).chain(packets(start, 400).chunks(8))
+                {
+                    meter.packets(packets);
+                    meter.advance(packets[packets.len() - 1].time);
+                }
+                let counters = meter.counters();
+                assert_eq!(counters.table.flows, flows, "{:?}", options.detector);
+                let is_window = matches!(options.detector, Detector::SlidingWindow { .. });
+                assert_eq!(
+                    counters.cheetahs > 0,
+                    !is_live && is_window,
+                    "{:?}: {counters:?}",
+                    options.detector
+                );
+            }
+        }
     }
 }

@@ -64,7 +64,7 @@ impl Watch {
         };
         let tasks = options.tasks.clone().map(|tasks| Plan::new(TasksOptions { seed, workers, ..tasks }));
         let tasks = tasks.transpose().map_err(WatchError::Tasks)?;
-        let meter = |_| options.table.then(|| Meter::new(options, workers, seed)).transpose();
+        let meter = |_| options.table.then(|| Meter::new(options, workers, seed, live)).transpose();
         let meters = (0..workers).map(meter).collect::<Result<_, _>>()?;
         let pace = options.replay.filter(|_| !live).map(Pace::new);
         let parser = Parser { decapsulate: options.decapsulate };

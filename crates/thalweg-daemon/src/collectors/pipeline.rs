@@ -35,13 +35,6 @@ use crate::event::EventKind;
 /// Packets between two publications of events: about 2 us at ten million packets per second.
 pub(super) const CHUNK: usize = 16;
 
-/// A live source whose packets are this much earlier than those before has a clock that was set back. Queues of a network card differ by
-/// far less.
-const SET_BACK: Nanos = Nanos::from_secs(1);
-
-/// Minimum time between two such events, in case a source mixes packets of two clocks.
-const SET_BACK_INTERVAL: Duration = Duration::from_secs(10);
-
 /// The measurement pipeline of one collector.
 pub(super) struct Pipeline {
     config: Arc<CollectorConfig>,
@@ -55,8 +48,6 @@ pub(super) struct Pipeline {
     intake: Intake,
     packets: Vec<Packet>,
     next_reply: Instant,
-    /// When a clock that was set back is noticed next.
-    next_set_back: Instant,
     samples: Option<SampleWriter>,
     tasks: Option<TaskMonitor>,
     /// Where background packets go, if this collector is recorded.
@@ -90,7 +81,6 @@ impl Pipeline {
             output: Output::default(),
             packets: Vec::new(),
             next_reply: Instant::now(),
-            next_set_back: Instant::now(),
             samples,
             tasks,
             tap,
@@ -112,9 +102,6 @@ impl Pipeline {
     /// Measures at most [`CHUNK`] frames, which have been in memory since `start`.
     #[inline]
     pub(super) fn measure(&mut self, frames: &Batch<'_>, start: Instant) {
-        if let Some(first) = frames.frames.first() {
-            self.check_clock(first.time);
-        }
         self.packets.clear();
         self.intake.take(frames, &mut self.packets);
         self.collector.update(&self.packets, &mut self.output);
@@ -122,6 +109,7 @@ impl Pipeline {
             tap.packets(&self.packets, &self.output.flows.findings);
         }
         self.publisher.publish_output(&mut self.output, Some(start));
+        self.check_clock();
         if let Some(samples) = &mut self.samples {
             samples.write_batch(frames);
         }
@@ -132,43 +120,29 @@ impl Pipeline {
 
     /// Advances time without packets.
     pub(super) fn advance(&mut self, now: Timestamp) {
-        self.check_clock(now);
         self.collector.advance(now, &mut self.output);
         if let Some(tap) = &mut self.tap {
             tap.packets(&[], &self.output.flows.findings);
             tap.advance(now);
         }
         self.publisher.publish_output(&mut self.output, None);
+        self.check_clock();
         if let Some(tasks) = &mut self.tasks {
             tasks.advance(now);
         }
     }
 
-    /// Begins anew if the clock of a live source was set back.
+    /// If the clock of a live source was set back, the flow table has begun anew. So do the tasks.
     #[inline]
-    fn check_clock(&mut self, now: Timestamp) {
-        if now + SET_BACK < self.collector.clock() && self.config.source.is_live() {
-            self.begin_anew(now);
+    fn check_clock(&mut self) {
+        if let Some(by) = self.output.flows.set_back.take() {
+            self.begin_tasks_anew(by);
         }
     }
 
-    /// Exports all flows, and begins with an empty flow table: time in a flow table does not go backwards, so that all packets until
-    /// the clock has caught up would arrive at one moment, as cheetah flows.
     #[cold]
-    fn begin_anew(&mut self, now: Timestamp) {
-        if Instant::now() < self.next_set_back {
-            return;
-        }
-        self.next_set_back = Instant::now() + SET_BACK_INTERVAL;
-        let (collector, by) = (&*self.config.name, self.collector.clock() - now);
-        match Replacement::new(Arc::clone(&self.config), self.network.clone()) {
-            Ok(replacement) => {
-                tracing::warn!(collector, %by, "the clock was set back: all flows end, and begin anew");
-                let old = self.exchange(replacement);
-                self.publisher.finish_replaced(old);
-            }
-            Err(error) => tracing::error!(collector, %by, %error, "the clock was set back"),
-        }
+    fn begin_tasks_anew(&mut self, by: Nanos) {
+        tracing::warn!(collector = &*self.config.name, %by, "the clock was set back: all flows end, and begin anew");
         if let Some(tasks) = self.tasks.take() {
             tasks.finish();
             self.tasks = start_tasks(&self.config, &self.mailbox);
@@ -393,14 +367,6 @@ impl Pipeline {
 
     /// Replaces the collector. Returns the old one with its flows.
     fn replace(&mut self, replacement: Replacement) -> Collector {
-        let old = self.exchange(replacement);
-        self.collector.advance(old.clock(), &mut self.output);
-        self.publisher.publish_output(&mut self.output, None);
-        old
-    }
-
-    /// Replaces the collector by one whose time has not begun. Returns the old one with its flows.
-    fn exchange(&mut self, replacement: Replacement) -> Collector {
         let Replacement { config, network, collector } = replacement;
         let old = std::mem::replace(&mut self.collector, collector);
         self.collector.observe_as(&old);
@@ -410,6 +376,8 @@ impl Pipeline {
             tap.forget_cheetahs();
         }
         (self.config, self.network) = (config, network);
+        self.collector.advance(old.clock(), &mut self.output);
+        self.publisher.publish_output(&mut self.output, None);
         old
     }
 }

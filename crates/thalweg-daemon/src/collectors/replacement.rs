@@ -40,7 +40,7 @@ impl Replacement {
         network: Option<Arc<Versions>>,
     ) -> Result<Replacement, ReconfigureError> {
         let options = config.options(network.as_ref().map(|versions| &*versions.newest().state))?;
-        let collector = Collector::new(options, network.clone())?;
+        let collector = Collector::new(options, network.clone())?.with_live_clock(config.source.is_live());
         Ok(Replacement { config, network, collector })
     }
 }

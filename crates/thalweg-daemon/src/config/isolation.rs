@@ -365,15 +365,12 @@ fn tc(
     {
         if !QUEUE_SIZES.contains(&size) {
             let (min, max) = (QUEUE_SIZES.start(), QUEUE_SIZES.end());
-            refuse(
-                key,
-                &format!(
-                    "{size} is too {}: expected {}, a full frame, to {}, the maximum of the kernel",
-                    if size < *min { "small" } else { "large" },
-                    min.0,
-                    max.0
-                ),
+            let what = if size < *min { "small" } else { "large" };
+            let reason = format!(
+                "{size} is too {what}: expected {} bytes, a full frame, to {}, the most that the kernel counts",
+                min.0, max.0
             );
+            refuse(key, &reason);
         }
     }
     if entry.expiry < MIN_EXPIRY {
@@ -806,12 +803,12 @@ mod tests {
             ),
             (
                 &[tc, "primary_queue = \"1B\""].concat(),
-                "t.toml:8: primary_queue: 1B is too small: expected 1514, a full frame, to 4294967295",
+                "t.toml:8: primary_queue: 1 B is too small: expected 1514 bytes, a full frame, to 4294967295, the most that the kernel",
             ),
-            (&[tc, "scavenger_queue = \"100TB\""].concat(), "scavenger_queue: 100000000000000B is too large"),
+            (&[tc, "scavenger_queue = \"100TB\""].concat(), "scavenger_queue: 100 TB is too large"),
             (
                 &tc.replace("1gbps", "1bps"),
-                "link_rate: 1.00 bit/s is not the rate of a link: expected 8.00 kbit/s to",
+                "link_rate: 1 bit/s is not the rate of a link: expected 8.00 kbit/s to",
             ),
             (&tc.replace("1gbps", "1000tbps"), "is not the rate of a link: expected"),
             (

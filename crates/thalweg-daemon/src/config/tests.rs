@@ -159,13 +159,14 @@ fn flows_of_an_emulated_network_do_not_pass_this_host() {
     };
     let tc = "actuator = \"tc\"\ninterface = \"e\"\nlink_rate = \"1gbps\"";
     let error = parse(tc, "").unwrap_err();
-    let expected = "t.toml:9: actuator: collector tor0 reads an emulated network, whose flows do not pass this host: expected emulated";
+    let expected = "t.toml:10: actuator: collector tor0 reads an emulated network, whose flows do not pass this host: expected emulated";
     assert!(error.starts_with(expected) && error.lines().count() == 1, "{error}");
     assert_eq!(parse(tc, "collectors = \"wan\"\n"), Ok(Vec::new()));
     let flowspec = "actuator = \"flowspec\"\npeer = \"192.0.2.1\"\npeer_as = 1\nlocal_as = 1";
     let warnings = parse(flowspec, "").unwrap();
     assert!(
-        warnings[0].starts_with("t.toml:9: actuator: collector tor0 reads an emulated network, and flowspec"),
+        warnings[0]
+            .starts_with("t.toml:10: actuator: collector tor0 reads an emulated network, and flowspec"),
         "{warnings:?}"
     );
 }

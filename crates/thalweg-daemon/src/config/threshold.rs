@@ -357,7 +357,7 @@ mod tests {
             ([NEEDED, rate, "poll = \"wan\""].concat(), "poll: unknown poll wan"),
             (
                 [NEEDED, "link_rate = \"1bps\""].concat(),
-                "t.toml:18: link_rate: 1.00 bit/s is not the rate of a link: expected 8.00 kbit/s to",
+                "t.toml:18: link_rate: 1 bit/s is not the rate of a link: expected 8.00 kbit/s to",
             ),
             ([NEEDED, rate, "step = \"1mbps\""].concat(), "step: requires poll"),
             ([NEEDED, rate, "round_trips = \"10\""].concat(), "round_trips: invalid time \"10\""),

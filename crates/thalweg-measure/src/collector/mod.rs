@@ -161,6 +161,12 @@ impl Collector {
         Ok(Collector { options, table, rates, arrivals: Arrivals::default(), events: 0 })
     }
 
+    /// Sets whether packets have the time of this machine's clock: if that is set back, all flows end and begin anew. As
+    /// [`FlowTable::with_live_clock`].
+    pub fn with_live_clock(self, is_live: bool) -> Collector {
+        Collector { table: self.table.with_live_clock(is_live), ..self }
+    }
+
     /// Returns the options.
     pub fn options(&self) -> &CollectorOptions {
         &self.options

@@ -22,6 +22,10 @@
 //! wrong and far ahead ends the current flows, and later flows end only when TCP ends them, when the table is full,
 //! or at the end of input; counts stay exact.
 //!
+//! **A live source** ([`FlowTable::with_live_clock`]) has the clock of this machine, which may be set back. Until it had caught up, all
+//! packets would arrive at one moment, as cheetah flows. So if the time goes back by more than [`SET_BACK`], all flows end
+//! ([`EndReason::EndOfInput`]), and the table begins anew at the earlier time.
+//!
 //! **Memory** is fixed at construction, about 148 bytes per flow: 64 for the entry, 32 for IPv6 addresses, 32 for
 //! active timeouts, 9 for the two orders of age, 11 for the index. **Cost** per packet: two cache lines, both
 //! prefetched over groups of 32 packets.
@@ -45,6 +49,12 @@ use thalweg_wire::{Bytes, Direction, FlowKey, HashSeed, Nanos, Packet, TcpFlags,
 /// evicting each other from the first-level cache.
 const GROUP: usize = 32;
 
+/// A clock that is this much earlier than before was set back. Queues of a network card differ by far less.
+const SET_BACK: Nanos = Nanos::from_secs(1);
+
+/// The minimum time until that is noticed again, in case a source mixes packets of two clocks.
+const SET_BACK_INTERVAL: Nanos = Nanos::from_secs(10);
+
 /// No slot; the end of the free list.
 const NONE: u32 = u32::MAX;
 
@@ -55,6 +65,8 @@ pub struct Output {
     pub records: Vec<FlowRecord>,
     /// Cheetahs that began or ended.
     pub findings: Vec<Finding>,
+    /// By how much the clock of a live source was set back, if it was: all flows have ended.
+    pub set_back: Option<Nanos>,
 }
 
 /// Counters of a flow table.
@@ -105,6 +117,9 @@ pub struct FlowTable {
     fresh: u32,
     live: u32,
     clock: Timestamp,
+    is_live: bool,
+    /// The time to which the clock was set back last.
+    set_back_to: Option<Timestamp>,
     counters: FlowTableCounters,
 }
 
@@ -160,9 +175,17 @@ impl FlowTable {
             fresh: 0,
             live: 0,
             clock: Timestamp::default(),
+            is_live: false,
+            set_back_to: None,
             counters: FlowTableCounters::default(),
             options,
         })
+    }
+
+    /// Sets whether packets have the time of this machine's clock, which may be set back. By default, as for files, time does not go
+    /// backwards.
+    pub fn with_live_clock(self, is_live: bool) -> FlowTable {
+        FlowTable { is_live, ..self }
     }
 
     /// Returns the number of live flows.
@@ -248,6 +271,7 @@ impl FlowTable {
 
     /// Like [`FlowTable::advance`], with an observer of the slots that become free.
     pub fn advance_with(&mut self, now: Timestamp, output: &mut Output, observer: &mut impl Observer) {
+        self.check_clock(now, output, observer);
         if now <= self.clock {
             return;
         }
@@ -374,6 +398,9 @@ impl FlowTable {
         output: &mut Output,
         observer: &mut impl Observer,
     ) {
+        if let Some(first) = packets.first() {
+            self.check_clock(first.time, output, observer);
+        }
         let mut latest = self.clock;
         for (packet, lookup) in packets.iter().zip(lookups) {
             let slot = self.count(packet, lookup, output, observer);
@@ -381,6 +408,34 @@ impl FlowTable {
             latest = latest.max(packet.time);
         }
         self.advance_with(latest, output, observer);
+    }
+
+    /// Begins anew if the clock of a live source was set back.
+    #[inline(always)]
+    fn check_clock(&mut self, now: Timestamp, output: &mut Output, observer: &mut impl Observer) {
+        if self.is_live && now + SET_BACK < self.clock {
+            self.begin_anew(now, output, observer);
+        }
+    }
+
+    /// Ends all flows, and sets the time to `now`. Does nothing if that happened a moment ago, or `now` is zero: unknown.
+    #[cold]
+    fn begin_anew(&mut self, now: Timestamp, output: &mut Output, observer: &mut impl Observer) {
+        let is_recent = |to: Timestamp| (to.saturating_sub(SET_BACK)..to + SET_BACK_INTERVAL).contains(&now);
+        if now == Timestamp::default() || self.set_back_to.is_some_and(is_recent) {
+            return;
+        }
+        output.set_back = Some(self.clock - now);
+        self.finish_with(output, observer);
+        // Slots keep their place in the orders of age when their flows end; these are in the future now.
+        let mut removed = [0; GROUP];
+        while let slots @ [_, ..] = self.ages.remove_before(u64::MAX, &mut removed) {
+            slots.iter().for_each(|slot| self.entries[*slot as usize].clear(State::AGED));
+        }
+        while let slots @ [_, ..] = self.closing.remove_before(u64::MAX, &mut removed) {
+            slots.iter().for_each(|slot| self.entries[*slot as usize].clear(State::LINGERING));
+        }
+        (self.clock, self.set_back_to) = (now, Some(now));
     }
 
     /// Counts one packet in its flow's entry; returns its slot.

@@ -395,3 +395,67 @@ fn options_out_of_range_are_rejected() {
         "idle timeout 50.0 ms is shorter than the flight duration 100 ms: expected at least that"
     );
 }
+
+/// A slow flow, 29 bytes every 5 ms: if all its packets counted for one moment, it would be a cheetah after 43 of them.
+fn slow(times: impl IntoIterator<Item = u64>) -> Vec<Packet> {
+    times.into_iter().map(|time| packet(time, key(1), 29, TcpFlags::default())).collect()
+}
+
+fn live(is_live: bool) -> FlowTable {
+    let threshold =
+        CheetahThreshold { flight_duration: Nanos::from_millis(100), rate_threshold: BitRate(100_000) };
+    let detector = SlidingWindow::new(threshold, 64).unwrap();
+    FlowTable::new(options(), Some(detector), HashSeed::new(1)).unwrap().with_live_clock(is_live)
+}
+
+#[test]
+fn a_live_clock_that_is_set_back_makes_no_cheetahs() {
+    const STEP: u64 = 5_000_000;
+    let start = 10_000 * SECOND;
+    let ahead = slow((0..40).map(|number| start + 3_600 * SECOND + number * STEP));
+    let after = slow((0..100).map(|number| start + number * STEP));
+    for batch in [1, 7, 32, 100] {
+        for (is_live, flows, cheetahs) in [(true, 2, 0), (false, 1, 1)] {
+            let (mut table, mut output) = (live(is_live), Output::default());
+            ahead
+                .chunks(batch)
+                .chain(after.chunks(batch))
+                .for_each(|packets| table.update(packets, &mut output));
+            let counters = table.counters();
+            assert_eq!(
+                (counters.flows, counters.cheetahs, table.live()),
+                (flows, cheetahs, 1),
+                "batches of {batch}"
+            );
+            let by = Nanos(3_600 * SECOND + 39 * STEP);
+            assert_eq!(output.set_back, is_live.then_some(by));
+            if is_live {
+                assert_eq!(output.records[0].end_reason, EndReason::EndOfInput);
+                assert_eq!(table.clock(), after[99].time);
+                // Timeouts follow the new time.
+                table.advance(after[99].time + Nanos(11 * SECOND), &mut output);
+                assert_eq!((table.live(), output.records[1].end_reason), (0, EndReason::Idle));
+            }
+            let packets: u64 = output.records.iter().map(FlowRecord::packets).sum();
+            assert_eq!(packets, if is_live { 140 } else { 0 }, "none is lost");
+        }
+    }
+}
+
+#[test]
+fn packets_of_two_clocks_end_flows_only_every_ten_seconds() {
+    let (mut table, mut output) = (live(true), Output::default());
+    let start = 10_000 * SECOND;
+    for tenth in 0..300 {
+        let now = start + tenth * SECOND / 10;
+        table.update(&slow([now + 3_600 * SECOND]), &mut output);
+        table.update(&slow([now]), &mut output);
+    }
+    let ended = table.counters().ended(EndReason::EndOfInput);
+    assert!((1..=3).contains(&ended), "{ended}");
+    // Time that is unknown, and a short step back, change nothing.
+    let clock = table.clock();
+    table.advance(Timestamp::default(), &mut output);
+    table.update(&slow([clock.0 - SECOND]), &mut output);
+    assert_eq!((table.clock(), table.counters().ended(EndReason::EndOfInput)), (clock, ended));
+}
