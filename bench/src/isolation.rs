@@ -310,7 +310,7 @@ impl Daemon {
              keep_samples = false\nflow_capacity = {0}\ntracks = {0}\nidle_timeout = \"3s\"\n\
              flight_duration = \"100ms\"\nrate_threshold = \"1kbps\"\n\n\
              [isolation]\nactuator = \"tc\"\ninterface = \"out\"\nnamespace = \"{router}\"\nlink_rate = \"10gbps\"\n\
-             max_redirections = {1}\nchanges_per_second = 20000\n",
+             max_redirections = {1}\nchanges_per_second = 20000\nquiet = \"2s\"\n",
             2 * most,
             most.min(262_144),
         );

@@ -13,6 +13,7 @@
 //! | [`exclusions`] | flows that are never redirected |
 //! | `limiter` | the limit of changes per second |
 //! | `turn` | work on all redirections in parts |
+//! | `waiting_list` | flows that wait for a place |
 //!
 //! **Lifecycle**: waiting, requested, redirected, confirmed, draining, releasing, released. A flow is released when it has
 //! ended or is quiet. The dissertation deletes the rule at once, which reorders TCP if packets are still queued. Here a
@@ -26,7 +27,11 @@
 //!
 //! **Failure**: the next redirection of the flow follows after 10 s, then 20 s, up to 5 minutes, at most seven times in a row. It waits as
 //! an active redirection, so the end of the flow or a user cancels it. A flow that fails for a lasting reason is redirected for
-//! `confirm_timeout` each time, and then left alone until it is a cheetah again.
+//! `confirm_timeout` each time, and then left alone until it is a cheetah again. A pinned flow is not left alone.
+//!
+//! **Quiet** is a flow whose counter was read and did not grow for `quiet`. Times without readings do not count. Without a report of its end, a
+//! cheetah flow that is released as quiet is not redirected when it sends again, because its collector reports it once. So `quiet` is to be longer than
+//! the collector's idle timeout.
 //!
 //! **Time** is an argument, from a clock that does not step. **Deterministic**: the same inputs give the same commands.
 //! **Bounded**: by `max_redirections` and `history` of [`IsolationOptions`]. Each flow that is not redirected is counted. What goes through
@@ -37,6 +42,7 @@ mod limiter;
 pub mod message;
 pub mod redirection;
 mod turn;
+mod waiting_list;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
@@ -49,6 +55,7 @@ use message::{FlowCounters, QueueReading, ScavengerName};
 use redirection::{Due, Missing, ReadResult, Redirection};
 pub use redirection::{EndCause, Phase, RedirectionReport};
 use turn::Turn;
+use waiting_list::WaitingList;
 
 /// Attempts to redirect or to release a flow before it counts as failed.
 const MAX_ATTEMPTS: u32 = 5;
@@ -68,6 +75,9 @@ const MAX_RENEWAL: Nanos = Nanos::from_secs(300);
 /// A redirection that had an effect for this long is not in a row with later ones.
 const STEADY: Nanos = Nanos::from_secs(600);
 
+/// Flows that wait for a place.
+const MAX_WAITING: usize = 65_536;
+
 /// Redirections that a tick goes through: at least so many, and at least one in [`TICKS`].
 const MIN_PER_TICK: usize = 2_048;
 
@@ -83,7 +93,7 @@ pub struct IsolationCounters {
     pub repeated: u64,
     /// Of those: excluded by prefix or port.
     pub excluded: u64,
-    /// Of those: refused because of the maximum number of redirections.
+    /// Of those: refused because of the maximum number of redirections. A cheetah flow waits for a place, if fewer than 65,536 do.
     pub refused: u64,
     /// Of those: not redirected because of a dry run.
     pub withheld: u64,
@@ -123,6 +133,7 @@ pub struct Isolation {
     options: IsolationOptions,
     active: BTreeMap<RedirectionId, Redirection>,
     by_key: BTreeMap<FlowKey, RedirectionId>,
+    waiting: WaitingList,
     limiter: ChangeLimiter,
     commands: VecDeque<Command>,
     /// Ended redirections, the oldest first.
@@ -142,6 +153,7 @@ impl Isolation {
     pub fn new(options: IsolationOptions, now: Timestamp) -> Isolation {
         Isolation {
             limiter: ChangeLimiter::new(options.changes_per_second, now),
+            waiting: WaitingList::new(MAX_WAITING),
             options,
             active: BTreeMap::new(),
             by_key: BTreeMap::new(),
@@ -248,6 +260,9 @@ impl Isolation {
             self.counters.excluded += 1;
         } else if self.active.len() >= self.options.max_redirections || self.is_stopping {
             self.counters.refused += 1;
+            if matches!(reason, Reason::Cheetah { .. }) && !self.is_stopping {
+                self.waiting.push(key, reason);
+            }
         } else {
             self.start(key, reason, now);
         }
@@ -283,11 +298,16 @@ impl Isolation {
             Phase::Draining if !self.is_stopping => it.resume(now),
             Phase::Requested if !self.is_stopping => it.report.end_cause = None,
             Phase::Releasing => it.again = Some(reason.clone()),
-            // A user does not want to wait for the next attempt.
-            Phase::Waiting if reason == Reason::Pinned => (it.since, it.report.retry_at) = (now, None),
+            // A user does not want to wait for the next attempt, and a rule of another daemon is there now.
+            Phase::Waiting if matches!(reason, Reason::Pinned | Reason::Adopted) => {
+                (it.since, it.report.retry_at) = (now, None);
+                self.request(id, now);
+            }
             _ => {}
         }
-        if reason == Reason::Pinned {
+        if reason == Reason::Pinned
+            && let Some(it) = self.active.get_mut(&id)
+        {
             it.report.reason = reason;
         }
     }
@@ -312,6 +332,7 @@ impl Isolation {
     }
 
     fn end(&mut self, key: &FlowKey, cause: EndCause, now: Timestamp) {
+        self.waiting.remove(key);
         let Some(id) = self.by_key.get(key).copied() else { return };
         let Some(it) = self.active.get_mut(&id) else { return };
         if it.is_pinned() && cause == EndCause::FlowEnded {
@@ -382,7 +403,8 @@ impl Isolation {
         let Some(it) = self.active.get_mut(&id) else { return };
         let lasted = it.report.redirected.map_or(Nanos::ZERO, |since| now.since(since));
         let tries = if lasted >= STEADY { 1 } else { it.report.try_number };
-        let renews = tries < MAX_TRIES && it.report.end_cause.is_none() && !is_stopping;
+        let is_left_alone = tries >= MAX_TRIES && !it.is_pinned();
+        let renews = !is_left_alone && it.report.end_cause.is_none() && !is_stopping;
         let retry_at = renews.then(|| now + renew_after(tries));
         it.report.retry_at = retry_at;
         let RedirectionReport { key, reason, error, .. } = it.report.clone();
@@ -390,7 +412,7 @@ impl Isolation {
         let Some(retry_at) = retry_at else { return };
         let id = self.next_id();
         let report = RedirectionReport {
-            try_number: tries + 1,
+            try_number: tries.saturating_add(1),
             retry_at: Some(retry_at),
             error,
             ..RedirectionReport::new(id, key, reason, now)
@@ -575,6 +597,12 @@ impl Isolation {
         });
         if !refreshed.is_empty() {
             self.commands.push_back(Command::Refresh(refreshed));
+        }
+        while !is_stopping
+            && self.active.len() < self.options.max_redirections
+            && let Some((key, reason)) = self.waiting.pop()
+        {
+            self.start(key, reason, now);
         }
         for (id, due) in all_due {
             match due {

@@ -7,6 +7,9 @@ use super::message::{FlowCounters, IsolationOptions, QueueReading, Reason, Redir
 /// Time after which a command without an answer counts as failed.
 const ANSWER_TIMEOUT: Nanos = Nanos::from_secs(120);
 
+/// Between readings that are further apart than this, nobody knows whether the flow sent.
+const READING_GAP: Nanos = Nanos::from_secs(2);
+
 /// The phase of a redirection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
@@ -351,9 +354,15 @@ impl Redirection {
         options: &IsolationOptions,
     ) -> ReadResult {
         let (before, was_active) = (self.report.counters, self.active);
+        let gap = now.since(self.read);
         self.read = now;
         if before.is_none_or(|before| before.packets != flow.packets) {
             self.active = now;
+            if (self.report.phase, self.report.end_cause) == (Phase::Draining, Some(EndCause::Quiet)) {
+                self.resume(now);
+            }
+        } else if gap > READING_GAP {
+            self.active = (self.active + gap).min(now);
         }
         self.report.counters = Some(flow);
         // An adopted flow has been counted before.

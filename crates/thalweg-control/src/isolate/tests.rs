@@ -107,11 +107,62 @@ fn a_quiet_flow_is_released_although_its_end_was_not_reported() {
     it.handle(at(9_000), Input::Tick);
     assert_eq!(it.of(&key(1)).unwrap().phase, Phase::Confirmed, "no reading says that it is quiet");
     commands(&mut it);
+    // It may have sent before the queue or the switch came back.
     it.handle(at(9_050), reading(queue(9, 0), &[(1, 9)]));
     it.handle(at(9_050), Input::Tick);
+    assert_eq!(it.of(&key(1)).unwrap().phase, Phase::Confirmed, "nobody knows whether it was quiet");
+    for time in [10_000, 11_050] {
+        it.handle(at(time), reading(queue(9, 0), &[(1, 9)]));
+    }
+    it.handle(at(11_050), Input::Tick);
     assert_eq!(it.of(&key(1)).unwrap().end_cause, Some(EndCause::Quiet));
-    it.handle(at(9_100), reading(queue(9, 0), &[(1, 9)]));
+    commands(&mut it);
+    it.handle(at(11_100), reading(queue(9, 0), &[(1, 9)]));
     assert!(matches!(commands(&mut it)[..], [Command::Release { if_packets: Some(9), .. }]));
+}
+
+#[test]
+fn a_quiet_flow_that_sends_before_it_has_drained_stays() {
+    let mut it = redirected(IsolationOptions::default(), 9);
+    for time in [1_000, 2_000, 2_100] {
+        it.handle(at(time), reading(queue(3, 1_000), &[(1, 9)]));
+    }
+    it.handle(at(2_100), Input::Tick);
+    assert_eq!(it.of(&key(1)).unwrap().phase, Phase::Draining);
+    it.handle(at(2_200), reading(queue(3, 1_000), &[(1, 10)]));
+    let flow = it.of(&key(1)).unwrap();
+    assert_eq!((flow.phase, flow.end_cause), (Phase::Confirmed, None));
+}
+
+#[test]
+fn refused_flows_wait_for_a_place_until_they_end() {
+    let options = IsolationOptions { max_redirections: 2, ..IsolationOptions::default() };
+    let mut it = isolation(options);
+    for number in 1..=6 {
+        it.handle(at(0), began(number));
+    }
+    assert_eq!((it.active_count(), it.counters().refused), (2, 4));
+    it.handle(at(0), Input::Ended(key(3)));
+    for id in [1, 2] {
+        it.handle(at(0), Input::Failed(RedirectionId(id), "no".to_owned()));
+        it.handle(at(0), Input::Ended(key(id as u16)));
+    }
+    it.handle(at(1), Input::Tick);
+    let active: Vec<FlowKey> = it.active().map(|report| report.key).collect();
+    assert_eq!(active, [key(4), key(5)], "3 has ended");
+    it.handle(at(2), Input::ReleaseAll);
+    it.handle(at(3), Input::Tick);
+    assert!(it.active().all(|report| report.key != key(6)));
+}
+
+#[test]
+fn a_rule_that_another_daemon_left_is_taken_over_at_once() {
+    let mut it = isolation(IsolationOptions::default());
+    it.handle(at(0), began(1));
+    it.handle(at(0), Input::Failed(RedirectionId(1), "another daemon is the master".to_owned()));
+    commands(&mut it);
+    it.handle(at(10), Input::Began { key: key(1), reason: Reason::Adopted });
+    assert_eq!(commands(&mut it), [Command::Redirect(RedirectionId(1), key(1))]);
 }
 
 #[test]
@@ -274,6 +325,10 @@ fn a_flow_that_fails_for_a_lasting_reason_is_redirected_ever_more_rarely_and_the
     assert_eq!((last.try_number, last.retry_at), (8, None));
     let first = it.ended().last().unwrap();
     assert_eq!((first.try_number, first.retry_at), (1, Some(at(15_500))));
+    // A pinned flow is not left alone.
+    let mut pinned = isolation(IsolationOptions::default());
+    pinned.handle(at(0), Input::Began { key: key(1), reason: Reason::Pinned });
+    assert_eq!(drive(&mut pinned, 0..1_600, false).len(), times.len() + 2);
     // It is a cheetah again.
     it.handle(at(3_600_000), Input::Ended(key(1)));
     it.handle(at(3_600_000), began(1));

@@ -110,6 +110,9 @@ const QUEUE_SIZES: RangeInclusive<Bytes> = Bytes(1_514)..=Bytes(u32::MAX as u64)
 const MIN_EXPIRY: Nanos = Nanos::from_millis(500);
 /// Minimum time with tc and emulated.
 const MIN_QUIET: Nanos = Nanos::from_millis(300);
+/// The default of `quiet` with actuators that count nothing, and how much longer than the idle timeout of collectors it is with others.
+const UNCOUNTED_QUIET: Nanos = Nanos::from_secs(2);
+const QUIET_MARGIN: Nanos = Nanos::from_secs(1);
 const QUIET_REASON: &str = "expected at least 300ms, because the daemon reads counters every 100 ms";
 
 impl IsolatorConfig {
@@ -189,6 +192,7 @@ pub(super) fn read(
     for name in entry.collectors.iter().flatten().filter(|name| !collectors.contains(name)) {
         problems.push(entry.refuse(Isolation::collectors, format!("unknown collector {name}")));
     }
+    let quiet = quiet(&entry, actuator, read);
     let isolator = match actuator {
         IsolatorName::Log => Some(IsolatorConfig::Log),
         IsolatorName::Emulated => emulated(&entry, document, emulation, problems),
@@ -196,12 +200,12 @@ pub(super) fn read(
         IsolatorName::Exec => exec(&entry, document, problems),
         IsolatorName::Webhook => webhook(&entry, document, problems),
         IsolatorName::Flowspec => flowspec(&entry, document, problems),
-        IsolatorName::OpenFlow => openflow::read(&entry, document, control, problems),
+        IsolatorName::OpenFlow => openflow::read(&entry, document, control, quiet, problems),
     };
     let options = IsolationOptions {
         max_redirections: entry.max_redirections,
         changes_per_second: entry.changes_per_second,
-        quiet: entry.quiet,
+        quiet,
         refresh: Nanos(entry.expiry.0 / 3),
         confirm_timeout: entry.confirm_timeout,
         drain_time: entry.drain_time,
@@ -215,6 +219,27 @@ pub(super) fn read(
     };
     let config = IsolationConfig { isolator: isolator?, options, collectors: entry.collectors.clone() };
     (problems.len() == before).then_some(config)
+}
+
+/// Returns how long a flow is silent before it is released. If its collector reports the end of the flow before that, it also reports the
+/// flow once more when it sends again.
+fn quiet(entry: &Typed<'_, Isolation>, actuator: IsolatorName, read: &[Arc<CollectorConfig>]) -> Nanos {
+    let longest = isolated(entry, read).map(|collector| collector.flow_table.idle_timeout).max();
+    let default = match longest.filter(|_| reads_counters(actuator)) {
+        Some(longest) => Nanos(longest.0.saturating_add(QUIET_MARGIN.0)).max(UNCOUNTED_QUIET),
+        None => UNCOUNTED_QUIET,
+    };
+    entry.quiet.unwrap_or(default)
+}
+
+/// Returns the collectors whose flows are isolated.
+pub(super) fn isolated<'c>(
+    entry: &Isolation,
+    read: &'c [Arc<CollectorConfig>],
+) -> impl Iterator<Item = &'c CollectorConfig> {
+    let is_listed =
+        |name: &str| entry.collectors.as_ref().is_none_or(|names| names.iter().any(|listed| listed == name));
+    read.iter().map(|collector| &**collector).filter(move |collector| is_listed(&collector.name))
 }
 
 /// Whether an actuator reads the counters of flows and queues.
@@ -326,7 +351,7 @@ fn emulated(
             refuse(Isolation::collectors, reason);
         }
     }
-    if entry.quiet < MIN_QUIET {
+    if entry.quiet.is_some_and(|quiet| quiet < MIN_QUIET) {
         refuse(Isolation::quiet, QUIET_REASON.to_owned());
     }
     (problems.len() == before).then_some(IsolatorConfig::Emulated)
@@ -379,7 +404,7 @@ fn tc(
             "expected at least 500ms, because the daemon extends it between readings of counters",
         );
     }
-    if entry.quiet < MIN_QUIET {
+    if entry.quiet.is_some_and(|quiet| quiet < MIN_QUIET) {
         refuse(Isolation::quiet, QUIET_REASON);
     }
     let options = TcOptions {
@@ -406,12 +431,9 @@ pub(super) fn emulated_collector<'c>(
     entry: &Isolation,
     collectors: &'c [Arc<CollectorConfig>],
 ) -> Option<&'c str> {
-    let is_isolated =
-        |name: &str| entry.collectors.as_ref().is_none_or(|names| names.iter().any(|other| other == name));
     let is_emulated =
         |source: &SourceConfig| matches!(source, SourceConfig::Port { .. } | SourceConfig::Emulation { .. });
-    let found =
-        collectors.iter().find(|collector| is_emulated(&collector.source) && is_isolated(&collector.name));
+    let found = isolated(entry, collectors).find(|collector| is_emulated(&collector.source));
     found.map(|collector| &*collector.name)
 }
 

@@ -357,7 +357,7 @@ section! {
         /// With openflow: priority of the rules. Higher than that of all rules that forward, and used by nobody else in the table.
         rule_priority: u16 [Whole(1, 65_535)] default "24576",
         /// With openflow: the switch deletes a rule without packets for this long, in whole seconds. At least `quiet` and 3 s.
-        idle_timeout: Nanos [Time] default "10s",
+        idle_timeout: Nanos [Time] or "4 s more than quiet",
         /// With openflow: a flow without packets for this long has none in the scavenger queue, and can be released. At least the size of
         /// the queue divided by its guaranteed rate.
         drain_time: Nanos [Time] default "2s",
@@ -419,13 +419,14 @@ section! {
         concurrency: usize [Whole(1, 64)] default "4",
         /// With exec, webhook, flowspec and log: a redirection ends after this time even if the end of the flow was not reported.
         max_time: Nanos [Time] default "1h",
-        /// Maximum number of simultaneous redirections. Further cheetah flows are counted.
+        /// Maximum number of simultaneous redirections. Further cheetah flows are counted, and wait until others end.
         max_redirections: usize [Whole(1, 262_144)] default "1024",
         /// Maximum number of redirections and releases per second. Further ones wait.
         changes_per_second: u32 [Whole(1, 1_000_000)] default "100",
-        /// A redirected flow without packets for this long is released. With the other actuators: how long after its
-        /// end a flow is released.
-        quiet: Nanos [Time] default "2s",
+        /// A redirected flow without packets for this long is released. More than idle_timeout of its collector: otherwise a flow that pauses for a
+        /// time between both is released, and stays so when it sends again, because its collector reports it once. With exec, webhook, flowspec and
+        /// log: how long after its end a flow is released.
+        quiet: Nanos [Time] or "1 s more than the longest idle_timeout of the collectors; 2s with exec, webhook, flowspec and log",
         /// A flow whose packets do not leave the scavenger queue is released after this time, which may reorder them.
         release_timeout: Nanos [Time] default "30s",
         /// Addresses whose flows are never redirected.

@@ -3,7 +3,7 @@
 use thalweg_config::{Document, Problem, Typed};
 use thalweg_wire::{BitRate, Bytes, Nanos};
 
-use super::isolation::emulated_collector;
+use super::isolation::{IsolationConfig, emulated_collector, isolated};
 use super::table::{Collector, Isolation};
 use super::{Config, IsolatorConfig};
 
@@ -35,8 +35,31 @@ pub(super) fn of(document: &Document, config: &Config) -> Vec<Problem> {
         }
         _ => {}
     }
+    if let Some(isolation) = &config.isolation {
+        quiet(&entry, isolation, config, &mut warnings);
+    }
     thresholds(document, config, &mut warnings);
     warnings
+}
+
+/// Warns of flows that are released while their collector still knows them.
+fn quiet(
+    entry: &Typed<'_, Isolation>,
+    isolation: &IsolationConfig,
+    config: &Config,
+    warnings: &mut Vec<Problem>,
+) {
+    let collectors = isolated(entry, &config.collectors);
+    let Some(longest) = collectors.max_by_key(|collector| collector.flow_table.idle_timeout) else { return };
+    let (quiet, idle) = (isolation.options.quiet, longest.flow_table.idle_timeout);
+    if isolation.options.reads_counters && quiet <= idle {
+        let reason = format!(
+            "a flow that pauses for {quiet} to {idle} is released, and not redirected when it sends again: expected more than idle_timeout of \
+             collector {}, {idle}",
+            longest.name
+        );
+        warnings.push(entry.refuse(Isolation::quiet, reason));
+    }
 }
 
 fn tc(entry: &Typed<'_, Isolation>, warnings: &mut Vec<Problem>) {

@@ -39,6 +39,9 @@ pub(super) const KEYS: [&str; 17] = [
 const MIN_QUIET: Nanos = Nanos::from_secs(2);
 const MIN_IDLE_TIMEOUT: Nanos = Nanos::from_secs(3);
 
+/// How many seconds longer than `quiet` the idle timeout of rules is by default.
+const IDLE_MARGIN: u64 = 4;
+
 /// Maximum idle timeout of a rule: 16 bits of seconds.
 const MAX_IDLE_TIMEOUT: Nanos = Nanos::from_secs(65_535);
 
@@ -74,6 +77,7 @@ pub(super) fn read(
     entry: &Typed<'_, Isolation>,
     document: &Document,
     control: Option<&ControlConfig>,
+    quiet: Nanos,
     problems: &mut Vec<Problem>,
 ) -> Option<IsolatorConfig> {
     let before = problems.len();
@@ -113,7 +117,7 @@ pub(super) fn read(
         }
         _ => {}
     }
-    check_times(entry, &mut refuse);
+    check_times(entry, quiet, &mut refuse);
     let files = [&entry.openflow_certificate, &entry.openflow_key, &entry.openflow_ca_file];
     let tls = tls_files(&document.folder, files).unwrap_or_else(|reason| {
         let keys = [Isolation::openflow_certificate, Isolation::openflow_key, Isolation::openflow_ca_file];
@@ -148,7 +152,8 @@ pub(super) fn read(
         rules: RulePlan {
             table: TableId(entry.rule_table),
             priority: entry.rule_priority,
-            idle_timeout: u16::try_from(entry.idle_timeout.0 / Nanos::from_secs(1).0).unwrap_or(u16::MAX),
+            idle_timeout: u16::try_from(idle_timeout(entry, quiet).0 / Nanos::from_secs(1).0)
+                .unwrap_or(u16::MAX),
             dscp: (entry.method != MethodName::SetQueue).then_some(entry.dscp),
             queue: (entry.method != MethodName::Dscp).then_some(queue),
             forward,
@@ -168,17 +173,21 @@ pub(super) fn read(
     (problems.len() == before).then(|| IsolatorConfig::OpenFlow(Box::new(config)))
 }
 
-fn check_times(entry: &Typed<'_, Isolation>, refuse: &mut impl FnMut(&'static str, String)) {
+/// Returns the idle timeout of rules.
+fn idle_timeout(entry: &Typed<'_, Isolation>, quiet: Nanos) -> Nanos {
+    entry.idle_timeout.unwrap_or(Nanos::from_secs(quiet.0.div_ceil(1_000_000_000) + IDLE_MARGIN))
+}
+
+fn check_times(entry: &Typed<'_, Isolation>, quiet: Nanos, refuse: &mut impl FnMut(&'static str, String)) {
     let second = Nanos::from_secs(1);
-    if entry.quiet < MIN_QUIET {
+    if quiet < MIN_QUIET {
         let reason =
             "expected at least 2s with openflow, because switches may update counters only every second";
         refuse(Isolation::quiet, reason.to_owned());
     }
-    let least = MIN_IDLE_TIMEOUT.max(entry.quiet);
-    if !entry.idle_timeout.0.is_multiple_of(second.0)
-        || !(least..=MAX_IDLE_TIMEOUT).contains(&entry.idle_timeout)
-    {
+    let least = MIN_IDLE_TIMEOUT.max(quiet);
+    let idle_timeout = idle_timeout(entry, quiet);
+    if !idle_timeout.0.is_multiple_of(second.0) || !(least..=MAX_IDLE_TIMEOUT).contains(&idle_timeout) {
         let reason = format!("expected whole seconds from {least} (the larger of 3 s and quiet) to 65535 s");
         refuse(Isolation::idle_timeout, reason);
     }
