@@ -81,7 +81,10 @@ fn credentials_that_others_can_read_are_refused() {
     for command in [&["check", "thalweg.toml"][..], &["serve", "-c", "thalweg.toml"]] {
         let refused = thalweg_in(serve.folder.path(), command);
         let output = format!("{}{}", refused.stdout, refused.stderr);
-        assert!(output.contains("poll r1: other users can access the credentials file"), "{output}");
+        assert!(
+            output.contains("thalweg.toml:13: credentials_file: other users can access the credentials file"),
+            "{output}"
+        );
         assert!(!output.contains("geheim99"), "{output}");
     }
 }
