@@ -1,7 +1,9 @@
 //! The listening API.
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use thiserror::Error;
 
@@ -11,6 +13,9 @@ use crate::log::Log;
 use crate::parts::Parts;
 use thalweg_http::access::{Access, AccessOptions};
 use thalweg_http::{Listener, ServerError};
+
+/// Number and length of the waits for an address that is in use: one second in total.
+const WAITS: (u32, Duration) = (50, Duration::from_millis(20));
 
 /// The listening API. Dropping it stops the API.
 #[derive(Debug)]
@@ -49,11 +54,19 @@ impl From<ServerError> for ApiError {
 }
 
 impl Server {
-    /// Binds the listen address.
+    /// Binds the listen address. Waits for a moment if it is in use: a daemon that was killed may not have ended yet.
     ///
     /// # Errors
     /// If it cannot be bound.
     pub fn bind(options: &AccessOptions) -> Result<Listener, ApiError> {
+        let is_in_use = |error: &ServerError| matches!(error, ServerError::Listen { source, .. } if source.kind() == ErrorKind::AddrInUse);
+        let (waits, pause) = WAITS;
+        for _ in 0..waits {
+            match Listener::bind(options.listen) {
+                Err(error) if is_in_use(&error) => std::thread::sleep(pause),
+                bound => return Ok(bound?),
+            }
+        }
         Ok(Listener::bind(options.listen)?)
     }
 

@@ -262,6 +262,13 @@ fn a_cheetah_flow_goes_to_the_scavenger_class_until_it_ends() {
     });
     serve.start();
     serve.wait("it is redirected again", |serve| active(serve)["phase"] == "confirmed");
+    // The next start does not wait for the end of the killed process.
+    serve.signal("-KILL");
+    let mut killed = serve.child.take().unwrap();
+    serve.start();
+    killed.wait().unwrap();
+    serve.wait("it is adopted at once", |serve| active(serve)["phase"] == "confirmed");
+    assert_eq!(active(&serve)["reason"], "adopted");
     // Someone else removes the queues.
     let mut tc = link.at_sender("tc");
     assert!(tc.args(["qdisc", "del", "dev", interface, "root"]).status().unwrap().success());
