@@ -38,12 +38,20 @@ pub enum Reason {
     LinkDown,
     /// No path leads to its destination.
     NoRoute,
+    /// The ring to another core was full. Only in real time.
+    Overload,
 }
 
 impl Reason {
     /// All reasons, in the order of their numbers.
-    pub const ALL: [Reason; 5] =
-        [Reason::Full, Reason::Early, Reason::Displaced, Reason::LinkDown, Reason::NoRoute];
+    pub const ALL: [Reason; 6] = [
+        Reason::Full,
+        Reason::Early,
+        Reason::Displaced,
+        Reason::LinkDown,
+        Reason::NoRoute,
+        Reason::Overload,
+    ];
 
     /// The name in tables and files.
     pub const fn name(self) -> &'static str {
@@ -53,6 +61,7 @@ impl Reason {
             Reason::Displaced => "displaced",
             Reason::LinkDown => "link_down",
             Reason::NoRoute => "no_route",
+            Reason::Overload => "overload",
         }
     }
 }

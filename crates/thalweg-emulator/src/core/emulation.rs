@@ -144,6 +144,10 @@ impl<R: Router> Network for Emulation<R> {
         redirection::queue_tallies(&mut self.shard, router, port)
     }
 
+    fn skip_to(&mut self, next: Slot) {
+        self.shard.skip_to(next);
+    }
+
     fn in_flight(&self) -> u64 {
         self.shard.in_flight()
     }

@@ -3,11 +3,15 @@
 //!
 //! In virtual time, a core starts slot t when each neighbour has finished slot t - 1 - d, where d is the lookahead that
 //! the link's delay allows ([`Delay::lookahead`](crate::ticks::Delay::lookahead)): nothing sent later can arrive by then. The result is the same as
-//! with one core, and longer links mean less waiting. In real time, cores wait only for the clock, which is an
-//! argument. Late slots and late packets are counted.
+//! with one core, and longer links mean less waiting.
+//!
+//! In real time, cores wait only for the clock, which is an argument ([`pacer`](super::pacer)). Late slots and late packets are
+//! counted. A packet that finds a ring full is dropped, and counted at its port and its crossing: a core that waits for
+//! another one would be late. Events may arrive during the run ([`EventQueue`]).
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use rtrb::{Consumer, Producer, RingBuffer};
@@ -17,6 +21,8 @@ use thalweg_network::{LinkId, LinkState};
 use thalweg_wire::Nanos;
 
 use super::blueprint::Crossing;
+use super::events::{Event, EventQueue};
+use super::pacer::{PaceOptions, Pacer, Pauses, Punctuality};
 use super::shard::Shard;
 use crate::outcome::{Dropped, Place, Reason};
 use crate::packet::Packet;
@@ -28,17 +34,14 @@ use crate::slot::{Slot, SlotClock};
 pub trait Driver<R: Router>: Send {
     /// Called before each slot of the shard.
     fn slot(&mut self, shard: &mut Shard<R>);
-}
 
-/// An event in the network at the start of a slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// A link goes down.
-    Fail(LinkId),
-    /// A link comes up again.
-    Repair(LinkId),
-    /// Routers install shortest paths over the links that are up.
-    Rewire,
+    /// Whether it sends in reaction to outcomes of other shards. Then, in virtual time, all shards run the same slot.
+    fn is_closed_loop(&self) -> bool {
+        false
+    }
+
+    /// Called if the shard's thread panics, before it ends: releases other threads that wait for this driver.
+    fn abort(&mut self) {}
 }
 
 /// The pace of slots.
@@ -46,19 +49,29 @@ pub enum Event {
 pub enum Pace<'a> {
     /// As fast as the cores allow.
     Virtual,
-    /// By a clock that returns the time since the start of slot 0.
-    Real(&'a (dyn Fn() -> Nanos + Sync)),
+    /// By a clock.
+    Real(&'a RealTime<'a>),
 }
 
-/// How well a shard kept time; all zero in virtual time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Punctuality {
-    /// Slots that started after they should have ended.
-    pub late_slots: u64,
-    /// The longest delay of the start of a slot.
-    pub worst: Nanos,
-    /// Packets from other cores that arrived after their slot.
-    pub late_packets: u64,
+/// A run in real time.
+pub struct RealTime<'a> {
+    /// A monotonic clock that returns the time since the start of slot 0.
+    pub clock: &'a (dyn Fn() -> Nanos + Sync),
+    /// How slots follow the clock.
+    pub options: PaceOptions,
+    /// Events that arrive during the run.
+    pub events: Option<&'a EventQueue>,
+    /// Set to end the run before [`Run::until`].
+    pub stop: Option<&'a AtomicBool>,
+}
+
+/// The result of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunReport {
+    /// How well each shard kept time.
+    pub punctuality: Vec<Punctuality>,
+    /// By crossing, the packets dropped because its ring was full; all zero in virtual time.
+    pub overloads: Vec<u64>,
 }
 
 /// A run of several shards.
@@ -88,7 +101,11 @@ struct Message<C> {
 /// The sending end of a crossing.
 struct Outbound<'a, C> {
     crossing: &'a Crossing,
+    /// The position of the crossing in the run.
+    index: usize,
     ring: Producer<Message<C>>,
+    /// Packets dropped because the ring was full.
+    overloads: u64,
 }
 
 /// The receiving end.
@@ -102,12 +119,21 @@ struct Inbound<'a, C> {
     lost: u64,
 }
 
-/// Messages per ring. A full ring makes its producer wait.
+/// Messages per ring. A full ring makes its producer wait in virtual time, and drop packets in real time.
 const RING: usize = 4_096;
+
+/// What a worker leaves.
+struct Worked {
+    punctuality: Punctuality,
+    /// Packets lost on links from other cores that went down.
+    lost: Vec<(Crossing, u64)>,
+    /// By position of the crossing.
+    overloads: Vec<(usize, u64)>,
+}
 
 impl Run<'_> {
     /// Runs each shard with its driver in a thread of its own. Each thread first calls `begin` with the number of its
-    /// shard, for example to pin itself to a core. Returns how well each kept time.
+    /// shard, for example to pin itself to a core.
     ///
     /// # Panics
     /// If the numbers of drivers and shards differ, or shards are not at the same slot.
@@ -116,15 +142,15 @@ impl Run<'_> {
         shards: &mut [Shard<R>],
         drivers: &mut [D],
         begin: impl Fn(usize) + Sync,
-    ) -> Vec<Punctuality> {
+    ) -> RunReport {
         assert_eq!(shards.len(), drivers.len(), "a driver for each shard");
         let first = shards.first().map_or(Slot(0), Shard::now);
         assert!(shards.iter().all(|shard| shard.now() == first), "shards start together");
         let finished: Vec<Padded> = shards.iter().map(|_| Padded(AtomicU64::new(first.0))).collect();
         let (mut outbound, mut inbound) = self.rings(shards.len());
 
-        let (begin, finished) = (&begin, &finished);
-        let workers: Vec<(Punctuality, Vec<(Crossing, u64)>)> = thread::scope(|scope| {
+        let (begin, finished, pauses) = (&begin, &finished, &Pauses::default());
+        let workers: Vec<Worked> = thread::scope(|scope| {
             let workers: Vec<_> = shards
                 .iter_mut()
                 .zip(drivers)
@@ -137,25 +163,44 @@ impl Run<'_> {
                         outbound: std::mem::take(&mut outbound[number]),
                         inbound: std::mem::take(&mut inbound[number]),
                         links: LinkState::new(self.topology),
-                        punctuality: Punctuality::default(),
+                        pacer: self.pacer(pauses),
                     };
                     scope.spawn(move || {
                         begin(number);
-                        worker.work(shard, driver);
-                        let lost = worker.inbound.iter().map(|inbound| (*inbound.crossing, inbound.lost));
-                        (worker.punctuality, lost.collect())
+                        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| worker.work(shard, driver))) {
+                            driver.abort();
+                            resume_unwind(panic);
+                        }
+                        worker.end()
                     })
                 })
                 .collect();
             workers.into_iter().map(|worker| worker.join().expect("a worker does not panic")).collect()
         });
-        for (crossing, lost) in workers.iter().flat_map(|(_, lost)| lost) {
+        self.report(shards, &workers)
+    }
+
+    fn pacer(&self, pauses: &Pauses) -> Pacer {
+        let options = match self.pace {
+            Pace::Virtual => PaceOptions::default(),
+            Pace::Real(real) => real.options,
+        };
+        Pacer::new(self.clock, options, pauses.clone())
+    }
+
+    /// Enters losses in the tallies of the ports that sent the packets.
+    fn report<R: Router>(&self, shards: &mut [Shard<R>], workers: &[Worked]) -> RunReport {
+        for (crossing, lost) in workers.iter().flat_map(|worked| &worked.lost) {
             let (router, port) = crossing.sender;
             let verdicts: &mut Verdicts =
                 &mut shards[crossing.from].router_mut(router).verdicts[port.index()];
             verdicts.dropped[Reason::LinkDown as usize] += lost;
         }
-        workers.into_iter().map(|(punctuality, _)| punctuality).collect()
+        let mut overloads = vec![0; self.crossings.len()];
+        for &(crossing, packets) in workers.iter().flat_map(|worked| &worked.overloads) {
+            overloads[crossing] = packets;
+        }
+        RunReport { punctuality: workers.iter().map(|worked| worked.punctuality).collect(), overloads }
     }
 
     /// A ring for each crossing, with its ends sorted by shard.
@@ -163,9 +208,9 @@ impl Run<'_> {
     fn rings<C: Copy>(&self, shards: usize) -> (Vec<Vec<Outbound<'_, C>>>, Vec<Vec<Inbound<'_, C>>>) {
         let mut outbound: Vec<Vec<Outbound<'_, C>>> = (0..shards).map(|_| Vec::new()).collect();
         let mut inbound: Vec<Vec<Inbound<'_, C>>> = (0..shards).map(|_| Vec::new()).collect();
-        for crossing in self.crossings {
+        for (index, crossing) in self.crossings.iter().enumerate() {
             let (producer, consumer) = RingBuffer::new(RING);
-            outbound[crossing.from].push(Outbound { crossing, ring: producer });
+            outbound[crossing.from].push(Outbound { crossing, index, ring: producer, overloads: 0 });
             let held = VecDeque::new();
             inbound[crossing.to].push(Inbound { crossing, ring: consumer, held, failed: Slot(0), lost: 0 });
         }
@@ -185,7 +230,7 @@ struct Worker<'a, C> {
     outbound: Vec<Outbound<'a, C>>,
     inbound: Vec<Inbound<'a, C>>,
     links: LinkState,
-    punctuality: Punctuality,
+    pacer: Pacer,
 }
 
 impl<C: Copy + Default + Send + Sync + 'static> Worker<'_, C> {
@@ -194,12 +239,23 @@ impl<C: Copy + Default + Send + Sync + 'static> Worker<'_, C> {
         let mut events = self.run.events.iter().peekable();
         while shard.now() < self.run.until {
             match self.run.pace {
+                Pace::Virtual if driver.is_closed_loop() => self.wait_for_all(shard.now()),
                 Pace::Virtual => self.wait_for_neighbours(shard.now()),
-                Pace::Real(clock) => self.wait_for_clock(shard.now(), clock),
+                Pace::Real(real) if real.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) => {
+                    // Nobody waits for the slots that will not run.
+                    self.finished[self.number].0.store(u64::MAX, Ordering::Release);
+                    break;
+                }
+                Pace::Real(real) => self.wait_for_clock(shard.now(), real.clock),
             }
             self.receive();
             while let Some((_, event)) = events.next_if(|(slot, _)| *slot <= shard.now()) {
-                self.apply(*event, shard);
+                self.apply(event, shard);
+            }
+            if let Pace::Real(RealTime { events: Some(queue), .. }) = self.run.pace {
+                while let Some(event) = queue.take(self.number) {
+                    self.apply(&event, shard);
+                }
             }
             self.deliver(shard, shard.now());
             driver.slot(shard);
@@ -239,16 +295,19 @@ impl<C: Copy + Default + Send + Sync + 'static> Worker<'_, C> {
         }
     }
 
+    /// Waits until all shards have finished all slots before `now`.
+    fn wait_for_all(&mut self, now: Slot) {
+        (0..self.finished.len()).for_each(|shard| self.wait_for(shard, now.0));
+    }
+
     fn wait_for_clock(&mut self, now: Slot, clock: &dyn Fn() -> Nanos) {
-        let due = self.run.clock.start_of(now).0;
-        let over = self.run.clock.start_of(now + 1).0;
-        let mut time = clock().0;
-        while time < due {
+        let mut time = clock();
+        // Another shard may begin a pause meanwhile.
+        while time < self.pacer.due(now) {
             std::hint::spin_loop();
-            time = clock().0;
+            time = clock();
         }
-        self.punctuality.late_slots += u64::from(time >= over);
-        self.punctuality.worst = self.punctuality.worst.max(Nanos(time - due));
+        self.pacer.start(now, time);
     }
 
     /// Receives packets from other cores. In real time, a core that is far behind makes them wait.
@@ -267,15 +326,17 @@ impl<C: Copy + Default + Send + Sync + 'static> Worker<'_, C> {
     fn deliver<R: Router<Custom = C>>(&mut self, shard: &mut Shard<R>, due: Slot) {
         self.lose_held(shard);
         let now = shard.now();
+        let mut late = 0;
         for Inbound { crossing, held, .. } in &mut self.inbound {
             while let Some(&Message { arrival, packet, .. }) = held.front()
                 && arrival <= due
             {
                 held.pop_front();
-                self.punctuality.late_packets += u64::from(arrival < now);
+                late += u64::from(arrival < now);
                 shard.lanes[crossing.into as usize].send(arrival.max(now), packet);
             }
         }
+        self.pacer.late_packets(late);
     }
 
     /// Drops the packets that were on a link when it went down.
@@ -304,15 +365,9 @@ impl<C: Copy + Default + Send + Sync + 'static> Worker<'_, C> {
                 let leaving = std::mem::take(shard.lanes[lane as usize].arriving_mut(sent + offset));
                 for &packet in &leaving {
                     let (arrival, lag) = delay.arrival_after(sent + offset, packet.lag(), sent + 1);
-                    let mut message = Message { sent, arrival, packet: packet.with_lag(lag) };
-                    let mut backoff = Backoff::default();
-                    while let Err(rtrb::PushError::Full(back)) = self.outbound[index].ring.push(message) {
-                        if self.outbound[index].ring.is_abandoned() {
-                            break; // The other core has panicked, and so will whoever waits for this one.
-                        }
-                        message = back;
-                        self.receive();
-                        backoff.wait();
+                    let message = Message { sent, arrival, packet: packet.with_lag(lag) };
+                    if let Err(rtrb::PushError::Full(message)) = self.outbound[index].ring.push(message) {
+                        self.full(index, message, shard);
                     }
                 }
                 let bucket = shard.lanes[lane as usize].arriving_mut(sent + offset);
@@ -322,8 +377,40 @@ impl<C: Copy + Default + Send + Sync + 'static> Worker<'_, C> {
         }
     }
 
-    fn apply<R: Router<Custom = C>>(&mut self, event: Event, shard: &mut Shard<R>) {
-        match event {
+    /// Waits for room in a ring, or drops the packet in real time.
+    #[cold]
+    fn full<R: Router<Custom = C>>(&mut self, index: usize, message: Message<C>, shard: &mut Shard<R>) {
+        if let Pace::Real(_) = self.run.pace {
+            let Outbound { crossing, overloads, .. } = &mut self.outbound[index];
+            let (router, port) = crossing.sender;
+            *overloads += 1;
+            shard.router_mut(router).verdicts[port.index()].dropped[Reason::Overload as usize] += 1;
+            let (packet, place) = (message.packet.with_custom(()), Place::Port(router, port));
+            shard.dropped.push(Dropped { packet, place, reason: Reason::Overload });
+            return;
+        }
+        let mut message = message;
+        let mut backoff = Backoff::default();
+        while let Err(rtrb::PushError::Full(back)) = self.outbound[index].ring.push(message) {
+            if self.outbound[index].ring.is_abandoned() {
+                break; // The other core has panicked, and so will whoever waits for this one.
+            }
+            message = back;
+            self.receive();
+            backoff.wait();
+        }
+    }
+
+    fn end(self) -> Worked {
+        Worked {
+            punctuality: self.pacer.punctuality(),
+            lost: self.inbound.iter().map(|inbound| (*inbound.crossing, inbound.lost)).collect(),
+            overloads: self.outbound.iter().map(|outbound| (outbound.index, outbound.overloads)).collect(),
+        }
+    }
+
+    fn apply<R: Router<Custom = C>>(&mut self, event: &Event, shard: &mut Shard<R>) {
+        match *event {
             Event::Fail(link) if self.links.fail(link) == Ok(true) => {
                 shard.fail(self.run.topology.links()[link.index()].ends);
                 self.lose_arrivals(link, shard);
@@ -334,6 +421,11 @@ impl<C: Copy + Default + Send + Sync + 'static> Worker<'_, C> {
             Event::Rewire => {
                 let next_hops = NextHops::new(self.run.topology, &self.links);
                 shard.rewire(&next_hops.expect("the network was built with as many"));
+            }
+            Event::SetForwarding(router, ref table) => {
+                if shard.has(router) {
+                    shard.router_mut(router).scheme.set_forwarding(table.clone());
+                }
             }
             // Already down, or already up.
             Event::Fail(_) | Event::Repair(_) => {}
@@ -393,10 +485,10 @@ impl Drop for Release<'_> {
 /// How to wait for another core: spin for a while, since it usually arrives soon, then yield the core, since the other
 /// may need it.
 #[derive(Default)]
-struct Backoff(u32);
+pub(super) struct Backoff(u32);
 
 impl Backoff {
-    fn wait(&mut self) {
+    pub(super) fn wait(&mut self) {
         self.0 += 1;
         if self.0 < 1_000 {
             std::hint::spin_loop();

@@ -201,9 +201,14 @@ fn late_slots_are_counted() {
         crossings: &crossings,
         events: &[],
         until: Slot(200),
-        pace: Pace::Real(&clock),
+        pace: Pace::Real(&RealTime {
+            clock: &clock,
+            options: PaceOptions { late_after: Nanos(1_230), ..PaceOptions::default() },
+            events: None,
+            stop: None,
+        }),
     };
-    let punctuality = run.run(&mut shards, &mut drivers, |_| ())[0];
+    let punctuality = run.run(&mut shards, &mut drivers, |_| ()).punctuality[0];
     assert!(
         (40..=45).contains(&punctuality.late_slots),
         "{punctuality:?}: 50 us are 40 slots and what it takes to catch up"

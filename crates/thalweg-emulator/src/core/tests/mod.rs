@@ -1,4 +1,5 @@
 mod cores;
+mod endpoints;
 mod redirection;
 
 use proptest::prelude::*;
@@ -11,7 +12,9 @@ use thalweg_wire::{BitRate, Bytes, Nanos, Timestamp};
 
 use super::blueprint::{Blueprint, BlueprintError};
 use super::emulation::Emulation;
-use super::parallel::{Driver, Event, Pace, Run};
+use super::events::{Event, EventQueue};
+use super::pacer::PaceOptions;
+use super::parallel::{Driver, Pace, RealTime, Run};
 use super::shard::Shard;
 use crate::fabric::{Fabric, Network};
 use crate::outcome::{Dropped, Fate, Outcome, Place, Reason, Request};
