@@ -44,14 +44,8 @@ pub enum Reason {
 
 impl Reason {
     /// All reasons, in the order of their numbers.
-    pub const ALL: [Reason; 6] = [
-        Reason::Full,
-        Reason::Early,
-        Reason::Displaced,
-        Reason::LinkDown,
-        Reason::NoRoute,
-        Reason::Overload,
-    ];
+    pub const ALL: [Reason; 6] =
+        [Reason::Full, Reason::Early, Reason::Displaced, Reason::LinkDown, Reason::NoRoute, Reason::Overload];
 
     /// The name in tables and files.
     pub const fn name(self) -> &'static str {

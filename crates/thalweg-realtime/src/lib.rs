@@ -2,8 +2,9 @@
 //!
 //! Source: Ousterhout et al., *Flexplane* (NSDI 2017). An endpoint holds the packets of its host, and requests a
 //! decision on each from the arbiter, which emulates the network. [`protocol`] has both sides of their protocol,
-//! without I/O and without a clock.
+//! without I/O and without a clock. [`arbiter`] is the arbiter.
 
 #![forbid(unsafe_code)]
 
+pub mod arbiter;
 pub mod protocol;

@@ -1,6 +1,7 @@
 //! `[[failure]]`.
 
 use thalweg_config::Typed;
+use thalweg_emulator::core::events;
 use thalweg_network::{LinkId, Topology};
 use thalweg_wire::{Nanos, Timestamp};
 
@@ -26,6 +27,17 @@ pub enum FailureEvent {
     LinkUp(LinkId),
     /// Routers install new paths.
     Reroute,
+}
+
+impl Event {
+    /// The event of the network.
+    pub fn in_network(&self) -> events::Event {
+        match self.kind {
+            FailureEvent::LinkDown(link) => events::Event::Fail(link),
+            FailureEvent::LinkUp(link) => events::Event::Repair(link),
+            FailureEvent::Reroute => events::Event::Rewire,
+        }
+    }
 }
 
 /// The events of a failure.

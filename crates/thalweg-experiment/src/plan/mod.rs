@@ -88,15 +88,41 @@ impl Plan {
     /// # Errors
     /// All mistakes, one per section.
     pub fn new(experiment: &Experiment) -> Result<Plan, ExperimentError> {
+        Plan::checked(experiment, true)
+    }
+
+    /// Builds the plan of a network for remote endpoints: nothing has to be sent by itself. What has no effect there is named by the warnings,
+    /// and left out.
+    ///
+    /// # Errors
+    /// All mistakes, one per section.
+    pub fn for_real_time(experiment: &Experiment) -> Result<Plan, ExperimentError> {
+        let plan = Plan::checked(experiment, false)?;
+        let mut warnings = Vec::new();
+        for (is_used, section) in [
+            (!plan.flows.is_empty(), "workload"),
+            (!plan.packets.is_empty(), "packets"),
+            (!plan.monitors.is_empty(), "mirror"),
+        ] {
+            if is_used {
+                warnings.push(format!(
+                    "[[{section}]] has no effect in real time: the packets come from endpoints"
+                ));
+            }
+        }
+        Ok(Plan { warnings, flows: Vec::new(), packets: Vec::new(), monitors: Vec::new(), ..plan })
+    }
+
+    fn checked(experiment: &Experiment, needs_traffic: bool) -> Result<Plan, ExperimentError> {
         let mut problems = Problems(Vec::new());
-        let plan = Plan::build(experiment, &mut problems);
+        let plan = Plan::build(experiment, needs_traffic, &mut problems);
         match plan {
             Some(plan) if problems.0.is_empty() => Ok(plan),
             _ => Err(experiment.error(problems.0)),
         }
     }
 
-    fn build(experiment: &Experiment, problems: &mut Problems) -> Option<Plan> {
+    fn build(experiment: &Experiment, needs_traffic: bool, problems: &mut Problems) -> Option<Plan> {
         let top = experiment.one::<Top>();
         let topology_entry = experiment.one::<table::Topology>();
         let transport_entry = experiment.one::<table::Transport>();
@@ -128,7 +154,7 @@ impl Plan {
         for (index, entry) in experiment.all::<table::Packets>().enumerate() {
             packets.extend(problems.keep(packets::senders(&entry, index as u64, &stage)).unwrap_or_default());
         }
-        if flows.is_empty() && packets.is_empty() && problems.0.is_empty() {
+        if needs_traffic && flows.is_empty() && packets.is_empty() && problems.0.is_empty() {
             problems.0.push(top.refuse("", "nothing is sent: a [[workload]] or [[packets]] is needed"));
         }
         let measure = problems.keep(measure::measure(&experiment.one::<table::Measure>(), duration, &stage));

@@ -176,4 +176,20 @@ mod tests {
         let warnings = warnings(&text(6));
         assert!(warnings[0].contains("is 3.0 times oversubscribed"), "{warnings:?}");
     }
+
+    #[test]
+    fn a_network_for_remote_endpoints_needs_no_traffic_and_names_what_has_no_effect() {
+        let plan = |text: &str| {
+            let experiment = Experiment::parse(text, "test").unwrap();
+            Plan::for_real_time(&experiment).unwrap()
+        };
+        let empty = "duration = \"1ms\"\n";
+        assert_eq!(plan(empty).warnings, [""; 0]);
+        let packets = plan(&format!("{empty}[[packets]]\nload = 0.5\n"));
+        assert!(packets.packets.is_empty());
+        assert_eq!(
+            packets.warnings,
+            ["[[packets]] has no effect in real time: the packets come from endpoints"]
+        );
+    }
 }

@@ -16,6 +16,7 @@ use thalweg_wire::Nanos;
 
 use super::exit_code::UsageError;
 use super::file_kind::FileKind;
+use super::real_time::RealTimeArgs;
 use crate::config::OptionsError;
 use crate::console;
 use crate::emulate::{self, report};
@@ -72,6 +73,9 @@ pub(super) struct EmulateArgs {
     /// List topologies, schemes, routing, transports, flow patterns, flow sizes and packet senders, and exit.
     #[arg(long, help_heading = "Output", exclusive = true)]
     list: bool,
+
+    #[command(flatten)]
+    real_time: RealTimeArgs,
 }
 
 /// Format of result tables.
@@ -112,6 +116,11 @@ impl EmulateArgs {
         if self.print_config {
             Plan::new(&experiment)?;
             return super::print(experiment.print());
+        }
+        if self.real_time.real_time {
+            self.create_output()?;
+            stop_on_signals(&stop)?;
+            return self.real_time.run(&experiment, self.output.as_deref(), self.json, &stop);
         }
         match self.sweep.is_empty() {
             true => self.single(&experiment, &stop),

@@ -20,6 +20,7 @@ mod flows;
 mod generated;
 #[cfg(target_os = "linux")]
 mod lab;
+mod real_time;
 pub mod reference;
 mod schema;
 mod serve;

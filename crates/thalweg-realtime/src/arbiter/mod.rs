@@ -1,0 +1,373 @@
+//! The arbiter: emulates a network in real time, and decides on the packets that endpoints hold.
+//!
+//! ```text
+//!   socket ─► Arbiter::receive ─► backlog of each endpoint ─► ArbiterSession ─► Network (slots by the clock)
+//!   socket ◄─ Arbiter::transmit ◄──────────── answers ◄─ ArbiterSession ◄─ outcomes ─┘
+//! ```
+//!
+//! Source: Ousterhout et al., *Flexplane* (NSDI 2017), sections 3.3, 3.4 and 4.
+//!
+//! **Guarantees.** Every request of a known endpoint gets one answer: what the emulated network did with its packet, or
+//! *drop* if the packet cannot be emulated, which is counted ([`EndpointTally::refused`]). Datagrams that are malformed, of unknown endpoints or from other
+//! addresses are counted and refused, and the rest continues.
+//!
+//! **Fairness.** Datagrams wait in a backlog of their endpoint. Each turn takes at most [`Options::datagrams_per_turn`] of each
+//! endpoint, in turn, so an endpoint that floods fills its own backlog, and its further datagrams are dropped and counted.
+//!
+//! **Time.** The caller passes the time since the start of slot 0 from a monotonic clock; the module reads no clock, except
+//! [`serve`](serve::serve). Slots follow it by the rules of [`thalweg_emulator::core::pacer`]. While no packet is in the network, slots are skipped,
+//! which has the same result, and the thread may sleep.
+//!
+//! **Memory.** For each endpoint that has joined, that of its session and backlog; 32 bytes for each packet in the network.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`options`] | options |
+//! | `peers` | endpoints, their addresses, sessions and backlogs |
+//! | `ledger` | the requests of the packets in the network |
+//! | [`report`] | what is counted |
+//! | [`watchdog`] | a secondary arbiter waits until the primary is silent |
+//! | [`socket`] | many datagrams per system call |
+//! | [`serve`](mod@serve) | the thread that alternates between socket and slots |
+
+mod ledger;
+pub mod options;
+mod peers;
+pub mod report;
+pub mod serve;
+pub mod socket;
+pub mod watchdog;
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use thalweg_emulator::core::events::{Event, EventQueue};
+use thalweg_emulator::core::occupancy::Sampler;
+use thalweg_emulator::core::pacer::{Pacer, Pauses};
+use thalweg_emulator::packet::{FRAMING, SHORTEST};
+use thalweg_emulator::{Fate, Network, Outcome, Packet, Slot};
+use thalweg_network::{EndpointId, PortIndex, RouterId};
+use thalweg_wire::emulation_protocol::{Flow, Request, SchemeBytes, Session, Verdict};
+use thalweg_wire::{Nanos, Timestamp};
+
+use crate::protocol::RequestId;
+use ledger::{Entry, Ledger};
+pub use options::{Options, OptionsError};
+use peers::Peers;
+pub use report::{DatagramTally, EndpointReport, EndpointTally, Refused, Report};
+pub use socket::BatchSocket;
+pub use watchdog::{Watchdog, WatchdogOptions};
+
+/// Slots that run before the socket is looked at again, while the network is behind.
+const SLOTS_PER_TURN: u32 = 64;
+
+/// The time between looks for datagrams while the network is empty.
+const IDLE_LOOK: Nanos = Nanos::from_millis(1);
+
+/// If nobody looks for datagrams for longer than this while the network is empty, its slots are late: a packet may have been waiting.
+const IDLE_LIMIT: Nanos = Nanos::from_millis(2);
+
+/// An arbiter without a socket and without a clock.
+pub struct Arbiter {
+    options: Options,
+    network: Box<dyn Network>,
+    pacer: Pacer,
+    peers: Peers,
+    ledger: Ledger,
+    /// Requests for the next slot.
+    requests: Vec<thalweg_emulator::Request>,
+    /// Requests of the current datagram.
+    arrived: Vec<(RequestId, Flow, Request)>,
+    outcomes: Vec<Outcome>,
+    planned: VecDeque<(Slot, Event)>,
+    events: Arc<EventQueue>,
+    sampler: Sampler,
+    /// Bytes of the longest packet, framing included.
+    longest: u16,
+    /// When the thread last looked for datagrams.
+    looked_at: Timestamp,
+    report: Report,
+}
+
+impl Arbiter {
+    /// An arbiter of the endpoints of `network`, whose packets have at most `mtu` bytes. `planned` are events in order of slots.
+    /// `session` is later than that of any earlier run, as that of [`Session::started_at`].
+    ///
+    /// # Errors
+    /// The first invalid option.
+    pub fn new(
+        options: Options,
+        network: Box<dyn Network>,
+        mtu: u16,
+        planned: Vec<(Slot, Event)>,
+        session: Session,
+    ) -> Result<Arbiter, OptionsError> {
+        options.check()?;
+        let topology = network.topology();
+        let ports = topology
+            .router_ids()
+            .flat_map(|router| (0..topology.ports(router) as u16).map(move |port| (router, PortIndex(port))));
+        let sampler = Sampler::new(network.clock().slots_in(options.sample_every), ports);
+        Ok(Arbiter {
+            pacer: Pacer::new(network.clock(), options.pace, Pauses::default()),
+            peers: Peers::new(&options, topology.endpoints().len(), session),
+            ledger: Ledger::new(options.max_in_flight),
+            requests: Vec::new(),
+            arrived: Vec::new(),
+            outcomes: Vec::new(),
+            planned: planned.into(),
+            events: Arc::new(EventQueue::new(1)),
+            sampler,
+            longest: mtu.saturating_add(FRAMING),
+            looked_at: Timestamp(0),
+            report: Report::default(),
+            network,
+            options,
+        })
+    }
+
+    /// The queue of events that the network takes at the start of its next slot: failures, repairs, new tables.
+    pub fn events(&self) -> Arc<EventQueue> {
+        Arc::clone(&self.events)
+    }
+
+    /// The options.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Takes a datagram. It is processed in a later [`turn`](Arbiter::turn).
+    pub fn receive(&mut self, now: Timestamp, from: SocketAddr, bytes: &[u8]) {
+        self.peers.receive(now, from, bytes);
+    }
+
+    /// Processes some datagrams of each endpoint, and runs the slots that are due. `clock` returns the time since the start of
+    /// slot 0.
+    pub fn turn(&mut self, clock: &mut dyn FnMut() -> Timestamp) {
+        self.process(clock());
+        let now = clock();
+        if self.is_empty() {
+            self.skip(now);
+            self.apply_events();
+        }
+        for _ in 0..SLOTS_PER_TURN {
+            let (now, slot) = (clock(), self.network.now());
+            if Nanos(now.0) < self.pacer.due(slot) || self.is_empty() {
+                break;
+            }
+            self.pacer.start(slot, Nanos(now.0));
+            self.slot(now);
+        }
+    }
+
+    /// Whether nothing can happen in the next slot.
+    fn is_empty(&self) -> bool {
+        self.ledger.is_empty() && self.requests.is_empty()
+    }
+
+    /// Takes the requests of up to [`Options::datagrams_per_turn`] datagrams of each endpoint.
+    fn process(&mut self, now: Timestamp) {
+        let was_empty = self.is_empty();
+        for _ in 0..self.peers.waiting() {
+            let Some((endpoint, mut backlog)) = self.peers.next_turn() else { break };
+            for _ in 0..self.options.datagrams_per_turn {
+                let Some(bytes) = backlog.pop_front() else { break };
+                self.datagram(now, endpoint, &bytes);
+                self.peers.recycle(bytes);
+            }
+            self.peers.end_turn(endpoint, backlog);
+        }
+        if was_empty && !self.is_empty() {
+            // These packets enter the slot that starts next.
+            self.skip(now);
+        }
+    }
+
+    fn datagram(&mut self, now: Timestamp, endpoint: u16, bytes: &[u8]) {
+        let Arbiter { peers, arrived, .. } = self;
+        let Some(peer) = peers.get(endpoint) else { return };
+        arrived.clear();
+        // Refused datagrams are counted by the session.
+        let _ = peer.session.receive(now, bytes, |id, flow, request| arrived.push((id, *flow, *request)));
+        let mut arrived = std::mem::take(arrived);
+        for (id, flow, request) in arrived.drain(..) {
+            self.request(now, endpoint, id, &flow, &request);
+        }
+        self.arrived = arrived;
+    }
+
+    /// Emulates a packet, or refuses it.
+    fn request(&mut self, now: Timestamp, endpoint: u16, id: RequestId, flow: &Flow, request: &Request) {
+        self.report.requests += 1;
+        let tally = self.peers.tally(endpoint);
+        tally.requests += 1;
+        let length = request.length.saturating_add(FRAMING).max(SHORTEST);
+        let refused = match () {
+            () if flow.source != endpoint => Some(Refused::Source),
+            () if usize::from(flow.destination) >= self.network.topology().endpoints().len() => {
+                Some(Refused::Destination)
+            }
+            () if length > self.longest => Some(Refused::Length),
+            () => None,
+        };
+        let entry = Entry { endpoint, id, traffic_class: request.traffic_class };
+        let number = match refused {
+            Some(refused) => Err(refused),
+            None => self.ledger.insert(entry).ok_or(Refused::Full),
+        };
+        match number {
+            Ok(number) => {
+                let (source, destination) = (EndpointId(flow.source), EndpointId(flow.destination));
+                let packet = Packet::new(source, destination, flow.number, number, length)
+                    .with_traffic_class(request.traffic_class);
+                let remaining = remaining(&request.custom, length);
+                self.requests.push(thalweg_emulator::Request { packet, remaining });
+            }
+            Err(refused) => {
+                let tally = self.peers.tally(endpoint);
+                tally.refused[refused as usize] += 1;
+                self.answer(now, endpoint, id, Verdict::Drop);
+            }
+        }
+    }
+
+    fn answer(&mut self, now: Timestamp, endpoint: u16, id: RequestId, verdict: Verdict) {
+        if let Some(peer) = self.peers.get(endpoint)
+            && peer.session.answer(now, id, verdict).is_ok()
+        {
+            self.report.answers += 1;
+        }
+    }
+
+    /// Continues with the slot that starts at `now` or next, since the network is empty.
+    fn skip(&mut self, now: Timestamp) {
+        let expected = Nanos(self.looked_at.0).saturating_add(IDLE_LIMIT);
+        let next = self.pacer.resume(self.network.now(), expected, Nanos(now.0));
+        self.network.skip_to(next);
+        self.looked_at = now;
+    }
+
+    fn slot(&mut self, now: Timestamp) {
+        // What left the network by the start of this slot.
+        let mut outcomes = std::mem::take(&mut self.outcomes);
+        for outcome in outcomes.drain(..) {
+            self.outcome(now, &outcome);
+        }
+        self.apply_events();
+        let slot = self.network.now();
+        let network = &mut self.network;
+        self.sampler.slot(slot, |router, port| network.port_backlog(router, port).packets);
+        network.inject(&self.requests);
+        self.requests.clear();
+        network.advance(&mut outcomes);
+        self.outcomes = outcomes;
+        self.looked_at = now;
+    }
+
+    fn apply_events(&mut self) {
+        let slot = self.network.now();
+        while let Some((_, event)) = self.planned.pop_front_if(|(at, _)| *at <= slot) {
+            self.apply(event);
+        }
+        while let Some(event) = self.events.take(0) {
+            self.apply(event);
+        }
+    }
+
+    fn apply(&mut self, event: Event) {
+        match event {
+            Event::Fail(link) => self.network.fail(link),
+            Event::Repair(link) => self.network.repair(link),
+            Event::Rewire => self.network.rewire(),
+            Event::SetForwarding(router, table) => self.network.set_forwarding(router, table),
+        }
+        self.report.events += 1;
+    }
+
+    fn outcome(&mut self, now: Timestamp, outcome: &Outcome) {
+        let Entry { endpoint, id, traffic_class } = self.ledger.remove(outcome.packet.id());
+        let tally = self.peers.tally(endpoint);
+        let verdict = match outcome.fate {
+            Fate::Dropped(place, reason) => {
+                tally.dropped += 1;
+                *self.report.drops.entry((place, reason)).or_default() += 1;
+                Verdict::Drop
+            }
+            Fate::Delivered => {
+                tally.delivered += 1;
+                let verdict = verdict(traffic_class, outcome.packet.traffic_class());
+                let is_marked = verdict != Verdict::Send && outcome.packet.traffic_class() & 0b11 == 0b11;
+                tally.marked += u64::from(is_marked);
+                verdict
+            }
+        };
+        self.answer(now, endpoint, id, verdict);
+    }
+
+    /// Sends what is due: answers, repeated answers and acknowledgements. `send` gets the address of the endpoint.
+    pub fn transmit(&mut self, now: Timestamp, send: impl FnMut(SocketAddr, &[u8])) {
+        self.peers.transmit(now, send);
+    }
+
+    /// The time of the next [`turn`](Arbiter::turn) and [`transmit`](Arbiter::transmit), if no datagram arrives before.
+    pub fn next_event(&self, now: Timestamp) -> Timestamp {
+        let slot = match self.is_empty() {
+            true => now + IDLE_LOOK,
+            false => Timestamp(self.pacer.due(self.network.now()).0),
+        };
+        let slot = if self.peers.waiting() > 0 { now } else { slot };
+        self.peers.next_event().map_or(slot, |event| event.min(slot))
+    }
+
+    /// Whether packets are in the network, so that slots have to start on time.
+    pub fn is_busy(&self) -> bool {
+        !self.is_empty()
+    }
+
+    /// What has been counted until `now`.
+    pub fn report(&self, now: Timestamp) -> Report {
+        let punctuality = self.pacer.punctuality();
+        let queue = |(router, port, occupancy): &(RouterId, PortIndex, _)| {
+            let occupancy: &thalweg_emulator::core::occupancy::Occupancy = occupancy;
+            (*router, *port, occupancy.clone())
+        };
+        Report {
+            duration: Nanos(now.0),
+            punctuality,
+            is_valid: punctuality.is_valid(&self.options.pace),
+            in_flight: self.ledger.len().into(),
+            queues: self.sampler.ports().iter().map(queue).collect(),
+            ports: self
+                .sampler
+                .ports()
+                .iter()
+                .map(|(router, port, _)| (*router, *port, self.network.port_tally(*router, *port)))
+                .collect(),
+            datagrams: self.peers.datagrams,
+            endpoints: self.peers.report(),
+            ..self.report.clone()
+        }
+    }
+}
+
+/// The bytes of the flow that are not acknowledged yet: the scheme bytes of a request are four, big-endian, or none.
+fn remaining(custom: &SchemeBytes, length: u16) -> u32 {
+    match custom.as_slice().first_chunk() {
+        Some(bytes) => u32::from_be_bytes(*bytes),
+        None => length.into(),
+    }
+}
+
+/// The answer for a packet that was sent with one traffic class and delivered with another. The scheme bytes of an answer
+/// are the new traffic class.
+fn verdict(sent: u8, delivered: u8) -> Verdict {
+    match delivered {
+        same if same == sent => Verdict::Send,
+        marked if marked == sent | 0b11 => Verdict::SendMarked,
+        other => Verdict::SendWith(SchemeBytes::new(&[other]).expect("one byte fits")),
+    }
+}
+
+#[cfg(test)]
+mod tests;

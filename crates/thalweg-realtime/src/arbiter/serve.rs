@@ -1,0 +1,101 @@
+//! The thread of an arbiter: it alternates between the socket and slots, on one core.
+//!
+//! While packets are in the network, it never blocks, and makes a system call for the socket every [`LOOK`] at most; slots themselves make
+//! none. While the network is empty, it sleeps until a datagram arrives, a protocol timer is due or a millisecond has passed. So an idle arbiter
+//! takes little of its core.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use thalweg_wire::{Nanos, Timestamp};
+
+use super::watchdog::{ANSWER, QUESTION, Watchdog};
+use super::{Arbiter, BatchSocket, Report};
+
+/// The time between two looks at the socket while packets are in the network.
+const LOOK: Nanos = Nanos::from_micros(5);
+
+/// System calls in a row that receive datagrams.
+const RECEIVES: usize = 4;
+
+/// A shorter time is waited for without sleeping.
+const MIN_SLEEP: Nanos = Nanos::from_micros(100);
+
+/// A monotonic clock that starts now, as slot 0.
+pub fn monotonic_clock() -> impl FnMut() -> Timestamp {
+    let start = Instant::now();
+    move || Timestamp(start.elapsed().as_nanos() as u64)
+}
+
+/// Runs an arbiter until `stop` is set, or until the time `until` since slot 0, by a `clock` that starts at slot 0. With a watchdog it is
+/// a secondary.
+///
+/// # Errors
+/// If the socket fails.
+pub fn serve(
+    arbiter: &mut Arbiter,
+    socket: &mut BatchSocket,
+    mut watchdog: Option<Watchdog>,
+    clock: &mut dyn FnMut() -> Timestamp,
+    until: Option<Timestamp>,
+    stop: &AtomicBool,
+) -> io::Result<Report> {
+    let mut next_look = Timestamp(0);
+    let mut now = clock();
+    while !stop.load(Ordering::Relaxed) && until.is_none_or(|until| now < until) {
+        let mut received = 0;
+        if now >= next_look {
+            received = receive(arbiter, socket, &mut watchdog, now)?;
+            if let Some(primary) = watchdog.as_mut().and_then(|watchdog| watchdog.tick(now)) {
+                socket.send(primary, QUESTION);
+            }
+            next_look = now + LOOK;
+        }
+        arbiter.turn(clock);
+        now = clock();
+        arbiter.transmit(now, |to, datagram| socket.send(to, datagram));
+        socket.flush();
+        if received == 0 && !arbiter.is_busy() {
+            let wait = arbiter.next_event(now).since(now);
+            if wait >= MIN_SLEEP {
+                socket.wait(wait)?;
+                next_look = Timestamp(0);
+            }
+        }
+        now = clock();
+    }
+    Ok(Report {
+        send_errors: socket.send_errors,
+        took_over_at: watchdog.as_ref().and_then(Watchdog::took_over_at).map(|at| Nanos(at.0)),
+        ignored_on_standby: watchdog.map_or(0, |watchdog| watchdog.ignored),
+        ..arbiter.report(now)
+    })
+}
+
+/// Receives what has arrived, within bounds. Returns the number of datagrams.
+fn receive(
+    arbiter: &mut Arbiter,
+    socket: &mut BatchSocket,
+    watchdog: &mut Option<Watchdog>,
+    now: Timestamp,
+) -> io::Result<usize> {
+    let mut received = 0;
+    let mut questions = Vec::new();
+    for _ in 0..RECEIVES {
+        let count = socket.receive(|from, bytes| {
+            let is_active = watchdog.as_mut().is_none_or(|watchdog| watchdog.receive(now, from, bytes));
+            match is_active {
+                true if bytes == QUESTION => questions.push(from),
+                true => arbiter.receive(now, from, bytes),
+                false => {}
+            }
+        })?;
+        received += count;
+        if count == 0 {
+            break;
+        }
+    }
+    questions.into_iter().for_each(|from| socket.send(from, ANSWER));
+    Ok(received)
+}

@@ -1,0 +1,114 @@
+//! `thalweg emulate --real-time`.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Context;
+use clap::Args;
+use thalweg_emulator::Slot;
+use thalweg_experiment::{Experiment, Plan};
+use thalweg_linux::clock::realtime;
+use thalweg_realtime::arbiter::serve::{monotonic_clock, serve};
+use thalweg_realtime::arbiter::{Arbiter, BatchSocket, Options, Watchdog, WatchdogOptions};
+use thalweg_wire::emulation_protocol::Session;
+use thalweg_wire::{Nanos, Timestamp};
+
+use super::exit_code::UsageError;
+use crate::config::value::parse;
+use crate::console;
+use crate::emulate::real_time;
+
+/// Options of a real-time emulation.
+#[derive(Args, Debug)]
+pub(super) struct RealTimeArgs {
+    /// Emulate in real time: decide on the packets of endpoints, which send requests by UDP.
+    ///
+    /// Takes topology, scheme, routing and failures from the file. Runs until SIGINT or SIGTERM.
+    #[arg(long, help_heading = "Real time", conflicts_with_all = ["sweep", "threads", "format", "print_config"])]
+    pub(super) real_time: bool,
+
+    /// Address for the endpoints' requests [default: 127.0.0.1:6589].
+    #[arg(long, value_name = "ADDRESS:PORT", help_heading = "Real time", requires = "real_time")]
+    listen: Option<SocketAddr>,
+
+    /// End after this time.
+    #[arg(long, value_name = "TIME", help_heading = "Real time", requires = "real_time", value_parser = parse::<Nanos>)]
+    duration: Option<Nanos>,
+
+    /// Delay of a timeslot from which it is late [default: 50us].
+    #[arg(long, value_name = "TIME", help_heading = "Real time", requires = "real_time", value_parser = parse::<Nanos>)]
+    late_after: Option<Nanos>,
+
+    /// Largest share of late timeslots of a valid run [default: 0.001].
+    #[arg(long, value_name = "SHARE", help_heading = "Real time", requires = "real_time")]
+    late_share: Option<f64>,
+
+    /// Wait as a secondary, and take over when the arbiter at this address is silent for 25 ms.
+    #[arg(long, value_name = "ADDRESS:PORT", help_heading = "Real time", requires = "real_time")]
+    standby_of: Option<String>,
+}
+
+/// Address for requests.
+const LISTEN: ([u8; 4], u16) = ([127, 0, 0, 1], 6_589);
+
+impl RealTimeArgs {
+    /// Serves endpoints until `stop` is set, and reports.
+    ///
+    /// # Errors
+    /// If the experiment or an option is invalid, the address cannot be used, or the report cannot be written.
+    pub(super) fn run(
+        &self,
+        experiment: &Experiment,
+        output: Option<&Path>,
+        json: bool,
+        stop: &AtomicBool,
+    ) -> anyhow::Result<()> {
+        let plan = Plan::for_real_time(experiment)?;
+        plan.warnings.iter().for_each(console::warn);
+        let options = self.options();
+        options.check().map_err(|error| UsageError(error.to_string()))?;
+        let watchdog = self.standby_of.as_deref().map(primary).transpose()?;
+        let blueprint = plan.blueprint();
+        let network = thalweg_emulator::network::build(&plan.scheme, &blueprint)?;
+        let clock = blueprint.clock;
+        let events = plan.events.iter().map(|event| (clock.slot_at(event.at), event.in_network()));
+        let events: Vec<(Slot, _)> = events.collect();
+        // Starting within the same tenth of a second as an earlier run would look like that run to endpoints.
+        let session = Session::started_at(realtime());
+        let mut arbiter = Arbiter::new(options, network, plan.mtu, events, session)?;
+        let listen = self.listen.unwrap_or(LISTEN.into());
+        let mut socket = BatchSocket::bind(listen, options.session.link.max_datagram)
+            .with_context(|| format!("cannot listen on {listen}"))?;
+        let address = socket.local_addr()?;
+        let endpoints = plan.topology.endpoints().len();
+        let role = if watchdog.is_some() { ", as a secondary" } else { "" };
+        console::note(format_args!("emulating {endpoints} endpoints in real time on {address}{role}"));
+        let until = self.duration.map(|duration| Timestamp(duration.0));
+        let report = serve(&mut arbiter, &mut socket, watchdog, &mut monotonic_clock(), until, stop)
+            .with_context(|| format!("cannot receive on {address}"))?;
+        let document = real_time::json(&plan, &options, &report);
+        if let Some(folder) = output {
+            let path = folder.join("real-time.json");
+            std::fs::write(&path, &document).with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        super::print(if json { document } else { real_time::text(&plan, &options, &report) })
+    }
+
+    fn options(&self) -> Options {
+        let mut options = Options::default();
+        options.pace.late_after = self.late_after.unwrap_or(options.pace.late_after);
+        options.pace.max_late_share = self.late_share.unwrap_or(options.pace.max_late_share);
+        options.pace.max_catch_up = options.pace.max_catch_up.max(options.pace.late_after);
+        options
+    }
+}
+
+/// The watchdog of the arbiter with this name or address.
+fn primary(address: &str) -> anyhow::Result<Watchdog> {
+    let expected = || format!("invalid address \"{address}\" of --standby-of: expected ADDRESS:PORT");
+    let addresses =
+        address.to_socket_addrs().map_err(|error| UsageError(format!("{}: {error}", expected())))?;
+    let primary = addresses.into_iter().next().ok_or_else(|| UsageError(expected()))?;
+    Ok(Watchdog::new(primary, WatchdogOptions::default()))
+}
