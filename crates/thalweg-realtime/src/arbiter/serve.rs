@@ -1,7 +1,7 @@
 //! The thread of an arbiter: it alternates between the socket and slots, on one core.
 //!
 //! While packets are in the network, it never blocks, and makes a system call for the socket every [`LOOK`] at most; slots themselves make
-//! none. While the network is empty, it sleeps until a datagram arrives, a protocol timer is due or a millisecond has passed. So an idle arbiter
+//! none. While the network is empty and no protocol timer is due within a millisecond, it sleeps until a datagram arrives, or for a millisecond. So an idle arbiter
 //! takes little of its core.
 
 use std::io;
@@ -19,8 +19,8 @@ const LOOK: Nanos = Nanos::from_micros(5);
 /// System calls in a row that receive datagrams.
 const RECEIVES: usize = 4;
 
-/// A shorter time is waited for without sleeping.
-const MIN_SLEEP: Nanos = Nanos::from_micros(100);
+/// A shorter time is waited for without sleeping: the kernel rounds it up to milliseconds, and acknowledgements would be late.
+const MIN_SLEEP: Nanos = Nanos::from_millis(1);
 
 /// A monotonic clock that starts now, as slot 0.
 pub fn monotonic_clock() -> impl FnMut() -> Timestamp {

@@ -74,9 +74,7 @@ impl RealTimeArgs {
         let clock = blueprint.clock;
         let events = plan.events.iter().map(|event| (clock.slot_at(event.at), event.in_network()));
         let events: Vec<(Slot, _)> = events.collect();
-        // Starting within the same tenth of a second as an earlier run would look like that run to endpoints.
-        let session = Session::started_at(realtime());
-        let mut arbiter = Arbiter::new(options, network, plan.mtu, events, session)?;
+        let mut arbiter = Arbiter::new(options, network, plan.mtu, events, next_session())?;
         let listen = self.listen.unwrap_or(LISTEN.into());
         let mut socket = BatchSocket::bind(listen, options.session.link.max_datagram)
             .with_context(|| format!("cannot listen on {listen}"))?;
@@ -102,6 +100,13 @@ impl RealTimeArgs {
         options.pace.max_catch_up = options.pace.max_catch_up.max(options.pace.late_after);
         options
     }
+}
+
+/// The session that begins with the next tenth of a second. Endpoints take a run with the session of an earlier run for that run.
+fn next_session() -> Session {
+    const TENTH: u64 = 100_000_000;
+    std::thread::sleep(Nanos(TENTH - realtime().0 % TENTH).into());
+    Session::started_at(realtime())
 }
 
 /// The watchdog of the arbiter with this name or address.

@@ -33,6 +33,7 @@ pub fn json(plan: &Plan, options: &Options, report: &Report) -> String {
     });
     let pace = &report.punctuality;
     let mut document = json!({
+        "type": "real_time_emulation",
         "experiment": plan.name,
         "topology": plan.topology_name,
         "scheme": plan.scheme.name(),

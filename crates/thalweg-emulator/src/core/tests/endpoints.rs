@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::super::endpoints::{Attachment, EmulatedHosts, EndpointRun, Endpoints, NetworkReport, assignment};
+use super::super::remote::remote;
 use super::*;
 use crate::hosts::{HostConfig, Hosts};
 use crate::workloads::{FlowStart, Workload};
@@ -322,4 +323,36 @@ fn an_empty_network_that_skips_slots_behaves_as_one_that_runs_them() {
         assert_eq!(results[0].len(), 1_500);
         assert!(results[0] == results[1], "{}", scheme.name());
     }
+}
+
+#[test]
+fn remote_endpoints_exchange_requests_and_outcomes_over_rings() {
+    let topology = rack(3, tiers(10, 10, Nanos::ZERO).access).unwrap();
+    let (endpoints, mut shard) = remote();
+    // More than a shard takes in one slot. Only 128 packets fit into the interface.
+    for id in 0..1_500 {
+        shard.request(request(0, 1, id, 1_538)).unwrap();
+    }
+    let run = EndpointRun {
+        blueprint: &Blueprint::new(&topology, 1_500, 7),
+        scheme: &Scheme::default_of("droptail").unwrap(),
+        assignment: &[0],
+        events: &[],
+        until: Slot(400),
+        pace: Pace::Virtual,
+        sample_every: Nanos::from_millis(1),
+    };
+    let report = run.run(&mut [endpoints], |_| ()).unwrap();
+    assert_eq!(report.in_flight, 0);
+    let mut ids = Vec::new();
+    let mut delivered = 0;
+    while let Some(outcome) = shard.outcome() {
+        delivered += u32::from(outcome.fate == Fate::Delivered);
+        ids.push(outcome.packet.id());
+    }
+    ids.sort_unstable();
+    assert_eq!(ids, (0..1_500).collect::<Vec<u32>>(), "one outcome per request");
+    assert!((128..=131).contains(&delivered), "{delivered}");
+    let refused = (0..).take_while(|id| shard.request(request(0, 1, *id, 1_538)).is_ok()).count();
+    assert_eq!(refused, super::super::remote::REMOTE_RING, "a full ring returns the request");
 }

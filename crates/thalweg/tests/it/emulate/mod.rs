@@ -2,6 +2,8 @@
 //!
 //! `THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg --test it emulate` rewrites the golden files beside this file.
 
+mod real_time;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
