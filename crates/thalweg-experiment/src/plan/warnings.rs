@@ -185,7 +185,7 @@ mod tests {
         };
         let empty = "duration = \"1ms\"\n";
         assert_eq!(plan(empty).warnings, [""; 0]);
-        let packets = plan(&format!("{empty}[[packets]]\nload = 0.5\n"));
+        let packets = plan(&format!("{empty}[[packets]]\nsender = \"poisson\"\nload = 0.5\n"));
         assert!(packets.packets.is_empty());
         assert_eq!(
             packets.warnings,

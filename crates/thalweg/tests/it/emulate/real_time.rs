@@ -14,6 +14,8 @@ use super::emulate;
 use crate::program::THALWEG;
 
 const NETWORK: &str = "\
+duration = \"1ms\"
+
 [topology]
 shape = \"rack\"
 endpoints = 2
@@ -104,7 +106,7 @@ fn an_arbiter_decides_until_it_is_interrupted_and_reports() {
 fn an_arbiter_ends_after_its_duration_and_names_wrong_options() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("network.toml");
-    std::fs::write(&file, format!("{NETWORK}\n[[packets]]\nload = 0.5\n")).unwrap();
+    std::fs::write(&file, format!("{NETWORK}\n[[packets]]\nsender = \"poisson\"\nload = 0.5\n")).unwrap();
     let file = file.to_str().unwrap();
     let run = emulate(&[file, "--real-time", "--listen", "127.0.0.1:0", "--duration", "20ms"]).ended_with(0);
     assert!(run.stderr.contains("[[packets]] has no effect in real time"), "{}", run.stderr);
