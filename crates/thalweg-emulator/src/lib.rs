@@ -6,6 +6,7 @@
 
 pub mod bottleneck;
 pub mod core;
+pub mod endpoints;
 pub mod fabric;
 pub mod hosts;
 pub mod mirror;

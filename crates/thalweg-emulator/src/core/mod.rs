@@ -10,19 +10,15 @@
 //! | `parallel` | shards on several cores, in virtual or in real time |
 //! | `pacer` | slots by a real clock: which are late, and which are skipped |
 //! | `events` | failures, repairs and table changes, also during a run |
-//! | `endpoints` | the interface of endpoints to a shard of any scheme, emulated or remote |
-//! | `remote` | endpoints on the other side of rings |
 //! | `occupancy` | queue lengths of ports, sampled at an interval |
 
 pub mod blueprint;
 pub mod emulation;
-pub mod endpoints;
 pub mod events;
 pub mod occupancy;
 pub mod pacer;
 pub mod parallel;
 mod redirection;
-pub mod remote;
 pub mod shard;
 pub mod sharded;
 

@@ -485,10 +485,10 @@ impl Drop for Release<'_> {
 /// How to wait for another core: spin for a while, since it usually arrives soon, then yield the core, since the other
 /// may need it.
 #[derive(Default)]
-pub(super) struct Backoff(u32);
+pub(crate) struct Backoff(u32);
 
 impl Backoff {
-    pub(super) fn wait(&mut self) {
+    pub(crate) fn wait(&mut self) {
         self.0 += 1;
         if self.0 < 1_000 {
             std::hint::spin_loop();

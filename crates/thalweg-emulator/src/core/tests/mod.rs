@@ -1,5 +1,4 @@
 mod cores;
-mod endpoints;
 mod redirection;
 
 use proptest::prelude::*;
@@ -12,7 +11,7 @@ use thalweg_wire::{BitRate, Bytes, Nanos, Timestamp};
 
 use super::blueprint::{Blueprint, BlueprintError};
 use super::emulation::Emulation;
-use super::events::{Event, EventQueue};
+use super::events::Event;
 use super::pacer::PaceOptions;
 use super::parallel::{Driver, Pace, RealTime, Run};
 use super::shard::Shard;

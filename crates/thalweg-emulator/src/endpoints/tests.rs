@@ -2,9 +2,34 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use super::super::endpoints::{Attachment, EmulatedHosts, EndpointRun, Endpoints, NetworkReport, assignment};
-use super::super::remote::remote;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use thalweg_network::Topology;
+use thalweg_network::topology::LinkSpec;
+use thalweg_network::topology::shapes::{Tiers, dumbbell, leaf_spine, rack};
+use thalweg_wire::{BitRate, Timestamp};
+
+use super::remote::{REMOTE_RING, remote};
 use super::*;
+use crate::core::events::EventQueue;
+use crate::core::pacer::PaceOptions;
+use crate::core::parallel::RealTime;
+use crate::fabric::Network;
+use crate::outcome::Reason;
+use crate::packet::Packet;
+
+fn tiers(access: u64, uplink: u64, delay: Nanos) -> Tiers {
+    let gigabits = |rate| BitRate(rate * 1_000_000_000);
+    Tiers {
+        access: LinkSpec { rate: gigabits(access), delay: Nanos::ZERO },
+        uplink: LinkSpec { rate: gigabits(uplink), delay },
+    }
+}
+
+fn request(source: u16, destination: u16, id: u32, length: u16) -> Request {
+    let packet = Packet::new(EndpointId(source), EndpointId(destination), u32::from(source), id, length);
+    Request { packet, remaining: 0 }
+}
 use crate::hosts::{HostConfig, Hosts};
 use crate::workloads::{FlowStart, Workload};
 
@@ -354,5 +379,5 @@ fn remote_endpoints_exchange_requests_and_outcomes_over_rings() {
     assert_eq!(ids, (0..1_500).collect::<Vec<u32>>(), "one outcome per request");
     assert!((128..=131).contains(&delivered), "{delivered}");
     let refused = (0..).take_while(|id| shard.request(request(0, 1, *id, 1_538)).is_ok()).count();
-    assert_eq!(refused, super::super::remote::REMOTE_RING, "a full ring returns the request");
+    assert_eq!(refused, REMOTE_RING, "a full ring returns the request");
 }

@@ -3,7 +3,7 @@
 //! [`Endpoints`] are the endpoints of one shard. Before each slot they take the outcomes of their packets and send
 //! requests. Outcomes appear at the shard of a packet's *source*, wherever the packet was dropped or delivered, since its
 //! sender holds the packet (Ousterhout et al., "Flexplane", NSDI 2017, section 3.1). Whoever implements the trait does not see the
-//! scheme, other shards or the clock. [`EmulatedHosts`] are one implementation, [`RemoteEndpoints`](super::remote::RemoteEndpoints) another.
+//! scheme, other shards or the clock. [`EmulatedHosts`] are one implementation, [`RemoteEndpoints`](remote::RemoteEndpoints) another.
 //!
 //! **Outcomes between shards** go over a ring for each pair. A full ring does not lose outcomes: they wait at the
 //! sender, at most as many as packets are in the network. In virtual time, shards wait for each other before each slot, so that
@@ -11,6 +11,8 @@
 //! In real time nobody waits.
 //!
 //! **Cost.** Two indirect calls per slot and batch, none per packet.
+
+pub mod remote;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,12 +22,12 @@ use rtrb::{Consumer, Producer, RingBuffer};
 use thalweg_network::{EndpointId, LinkId, PortIndex, RouterId};
 use thalweg_wire::Nanos;
 
-use super::blueprint::{Blueprint, BlueprintError};
-use super::events::Event;
-use super::occupancy::{Occupancy, Sampler};
-use super::pacer::Punctuality;
-use super::parallel::{Backoff, Driver, Pace, Run};
-use super::shard::Shard;
+use crate::core::blueprint::{Blueprint, BlueprintError};
+use crate::core::events::Event;
+use crate::core::occupancy::{Occupancy, Sampler};
+use crate::core::pacer::Punctuality;
+use crate::core::parallel::{Backoff, Driver, Pace, Run};
+use crate::core::shard::Shard;
 use crate::fabric::Fabric;
 use crate::hosts::Hosts;
 use crate::network::ForScheme;
@@ -417,3 +419,6 @@ impl Fabric for AdvancedFabric<'_> {
         outcomes.extend_from_slice(self.0.outcomes());
     }
 }
+
+#[cfg(test)]
+mod tests;

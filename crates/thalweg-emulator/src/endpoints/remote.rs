@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use rtrb::{Consumer, Producer, RingBuffer};
 
-use super::endpoints::{Attachment, Endpoints};
+use super::{Attachment, Endpoints};
 use crate::outcome::{Outcome, Request};
 
 /// Requests or outcomes per ring.
