@@ -14,7 +14,6 @@ use super::*;
 use crate::core::events::EventQueue;
 use crate::core::pacer::PaceOptions;
 use crate::core::parallel::RealTime;
-use crate::fabric::Network;
 use crate::outcome::Reason;
 use crate::packet::Packet;
 
