@@ -11,19 +11,22 @@
 //! | [`name_lock`] | locks by name within a network namespace (unix(7)) |
 //! | [`namespace`] | network namespaces (network_namespaces(7)) |
 //! | [`tcp`] | TCP connections with a source address and a signature (tcp(7)) |
-//! | [`tun`] | TUN interfaces |
+//! | [`message_batch`] | many messages of a socket with one system call (sendmmsg(2), recvmmsg(2)) |
+//! | [`tun`] | TUN and TAP interfaces |
+//! | [`wait_set`] | waits for several descriptors (ppoll(2)) |
 //! | [`priority`] | scheduling of threads (sched(7)) |
 //! | [`privileges`] | dropping capabilities and root (capabilities(7)) |
 //! | [`folders`] | directories for the user that root changes to |
 //!
 //! All calls block until the kernel replies. No threads, no event loop, no state except descriptors. Errors are those
-//! of the kernel plus the failed operation. Only `socket`, `netdevice`, `bpf`, `tun`, `priority` and
-//! `privileges` contain `unsafe`.
+//! of the kernel plus the failed operation. Only `socket`, `message_batch`, `wait_set`, `netdevice`, `bpf`, `tun`, `priority`
+//! and `privileges` contain `unsafe`.
 
 pub mod bpf;
 pub mod clock;
 pub mod folders;
 mod kernel_version;
+pub mod message_batch;
 pub mod name_lock;
 pub mod namespace;
 pub mod netdevice;
@@ -34,6 +37,7 @@ pub mod socket;
 pub mod tc;
 pub mod tcp;
 pub mod tun;
+pub mod wait_set;
 
 pub use kernel_version::KernelVersion;
 pub use namespace::{Namespace, NamespaceError};

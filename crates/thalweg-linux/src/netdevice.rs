@@ -74,8 +74,14 @@ impl Socket {
         let mut request = request_for("")?;
         request.ifr_ifru.ifru_ifindex = index;
         let answer = self.ioctl(libc::SIOCGIFNAME as _, request)?;
-        let name: Vec<u8> = answer.ifr_name.iter().map(|&c| c as u8).take_while(|&c| c != 0).collect();
-        Ok(String::from_utf8_lossy(&name).into_owned())
+        Ok(name_of(&answer))
+    }
+
+    /// Returns the MTU of the interface `name` in bytes.
+    pub fn interface_mtu(&self, name: &str) -> io::Result<u32> {
+        let answer = self.ioctl(libc::SIOCGIFMTU as _, request_for(name)?)?;
+        // SAFETY: SIOCGIFMTU fills this field.
+        Ok(unsafe { answer.ifr_ifru.ifru_mtu } as u32)
     }
 
     /// Returns the `IFF_` flags of the interface `name`.
@@ -147,6 +153,12 @@ pub fn interface_names() -> Vec<String> {
         libc::if_freenameindex(list);
     }
     names
+}
+
+/// Returns the name of the interface in an ioctl request.
+pub(crate) fn name_of(request: &libc::ifreq) -> String {
+    let name: Vec<u8> = request.ifr_name.iter().map(|&c| c as u8).take_while(|&c| c != 0).collect();
+    String::from_utf8_lossy(&name).into_owned()
 }
 
 /// Creates an ioctl request for the interface `name`; ENODEV if the name is invalid.

@@ -6,7 +6,7 @@
 use std::ffi::{c_int, c_void};
 use std::io;
 use std::mem::zeroed;
-use std::net::UdpSocket;
+use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use thalweg_wire::Nanos;
@@ -56,6 +56,43 @@ impl Socket {
         name[..interface.len()].copy_from_slice(interface.as_bytes());
         socket.set(libc::SOL_SOCKET, libc::SO_BINDTODEVICE, &name)?;
         Ok(socket.descriptor.into())
+    }
+
+    /// Opens a UDP socket for a peer of this address family whose datagrams have a firewall mark and a traffic class: DSCP in the
+    /// six high bits, ECN in the two low ones. `buffer` is the size of both buffers in bytes. Needs CAP_NET_ADMIN.
+    pub fn marked_datagrams(
+        peer: &SocketAddr,
+        mark: u32,
+        traffic_class: u8,
+        buffer: u32,
+    ) -> io::Result<UdpSocket> {
+        let family = if peer.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
+        let socket = Socket::open(family, libc::SOCK_DGRAM, 0)?;
+        let class = c_int::from(traffic_class);
+        match peer.is_ipv4() {
+            true => socket.set(libc::IPPROTO_IP, libc::IP_TOS, &class)?,
+            false => socket.set(libc::IPPROTO_IPV6, libc::IPV6_TCLASS, &class)?,
+        }
+        socket.set_mark_and_buffers(mark, buffer)?;
+        Ok(socket.descriptor.into())
+    }
+
+    /// Opens a packet socket that sends frames by the interface with this index, with a firewall mark, and receives nothing.
+    /// `buffer` is the size of its buffer in bytes. Needs CAP_NET_RAW and CAP_NET_ADMIN.
+    pub fn frames_by(interface: i32, mark: u32, buffer: u32) -> io::Result<Socket> {
+        let socket = Socket::open(libc::AF_PACKET, libc::SOCK_RAW, 0)?;
+        let mut address = libc::sockaddr_ll::zero();
+        address.sll_family = libc::AF_PACKET as u16;
+        address.sll_ifindex = interface;
+        socket.bind(&address)?;
+        socket.set_mark_and_buffers(mark, buffer)?;
+        Ok(socket)
+    }
+
+    fn set_mark_and_buffers(&self, mark: u32, buffer: u32) -> io::Result<()> {
+        self.set(libc::SOL_SOCKET, libc::SO_MARK, &mark)?;
+        self.set(libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &buffer)?;
+        self.set(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &buffer)
     }
 
     /// Binds to an address. `T` must be the address type of the socket's family.

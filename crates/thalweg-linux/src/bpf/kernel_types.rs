@@ -81,7 +81,34 @@ pub(super) fn relocated(
         call.set_source(KERNEL_FUNCTION);
         (call.immediate, call.offset) = (function as i32, 0);
     }
-    for access in accesses(object, program)? {
+    relocate_accesses(&accesses(object, program)?, &mut instructions, kernel)?;
+    Ok(instructions)
+}
+
+/// Relocates the accesses of a program to members of kernel structures. Reads the types of the kernel only if it has some.
+///
+/// # Errors
+/// If the kernel provides no types, or lacks a structure or member.
+pub(super) fn relocate_members(
+    object: &Object<'_>,
+    program: &str,
+    instructions: &mut [Instruction],
+) -> Result<(), ObjectError> {
+    let accesses = accesses(object, program)?;
+    if accesses.is_empty() {
+        return Ok(());
+    }
+    let types = read_kernel().map_err(|_| ObjectError::Kernel { what: format!("types in {KERNEL}") })?;
+    let kernel = Types::read(&types).ok_or(ObjectError::Malformed("malformed types of the kernel"))?;
+    relocate_accesses(&accesses, instructions, &kernel)
+}
+
+fn relocate_accesses(
+    accesses: &[Access],
+    instructions: &mut [Instruction],
+    kernel: &Types<'_>,
+) -> Result<(), ObjectError> {
+    for access in accesses {
         let offset = access.offset_in(kernel);
         let offset = offset.ok_or_else(|| ObjectError::Kernel { what: access.to_string() })?;
         let instruction = instructions
@@ -91,7 +118,7 @@ pub(super) fn relocated(
             .set_member_offset(offset)
             .ok_or(ObjectError::Malformed("relocation of another instruction"))?;
     }
-    Ok(instructions)
+    Ok(())
 }
 
 /// Returns the accesses of a program to members of kernel structures.

@@ -141,6 +141,14 @@ impl AnyMap {
         &self.name
     }
 
+    /// The kernel's id.
+    ///
+    /// # Errors
+    /// If the kernel returns an error.
+    pub fn id(&self) -> io::Result<u32> {
+        Ok(syscall::map_info(&self.descriptor)?.id)
+    }
+
     /// The type and sizes.
     pub fn spec(&self) -> MapSpec {
         self.spec

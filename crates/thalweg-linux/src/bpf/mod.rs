@@ -3,6 +3,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`map`] | creates, opens, reads and writes maps |
+//! | [`mapped_array`] | reads an array in shared memory, without system calls |
 //! | [`program`] | loads, opens and attaches programs |
 //! | [`object`] | loads programs and maps from a compiled object file |
 //! | [`congestion_control`] | registers a TCP congestion control that an object file contains |
@@ -16,6 +17,7 @@ mod elf;
 mod instruction;
 mod kernel_types;
 pub mod map;
+pub mod mapped_array;
 pub mod object;
 pub mod program;
 mod syscall;
@@ -23,5 +25,6 @@ mod syscall;
 pub use congestion_control::{CongestionControl, CongestionControlError};
 pub use instruction::Instruction;
 pub use map::{AnyMap, Map, MapKind, MapSpec, PerCpuMap};
+pub use mapped_array::MappedArray;
 pub use object::{Object, ObjectError};
 pub use program::{Link, LoadError, Program, ProgramKind};

@@ -1,8 +1,8 @@
 //! Loads programs and maps from an object file that clang compiled for the target `bpf`.
 //!
 //! Supports programs of one function with maps declared in the section `.maps`. Functions that are not inlined and global
-//! variables are rejected with the name of the symbol. Accesses to kernel structures (CO-RE) and calls of kernel functions
-//! are relocated for [congestion controls](super::congestion_control) only.
+//! variables are rejected with the name of the symbol. Accesses to kernel structures (CO-RE) are relocated, calls of kernel
+//! functions for [congestion controls](super::congestion_control) only.
 
 use std::collections::BTreeMap;
 use std::os::fd::AsRawFd as _;
@@ -12,6 +12,7 @@ use thiserror::Error;
 use super::btf;
 use super::elf::{Elf, Relocation, Symbol};
 use super::instruction::Instruction;
+use super::kernel_types;
 use super::map::{AnyMap, MapSpec};
 use super::program::{LoadError, Program, ProgramKind};
 
@@ -157,6 +158,7 @@ impl<'a> Object<'a> {
         for relocation in &relocations {
             self.patch(program, &mut instructions, relocation, &maps)?;
         }
+        kernel_types::relocate_members(self, program, &mut instructions)?;
         let loaded = Program::load(kind, program, self.licence, &instructions);
         let error = |source| ObjectError::Program { name: program.to_owned(), source };
         Ok(Loaded { program: loaded.map_err(error)?, maps })

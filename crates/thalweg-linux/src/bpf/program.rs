@@ -13,6 +13,9 @@ use super::syscall::{self, LoadRequest};
 /// BPF_XDP of `enum bpf_attach_type`.
 const ATTACH_TYPE_XDP: u32 = 37;
 
+/// BPF_TCX_EGRESS.
+const ATTACH_TYPE_EGRESS: u32 = 47;
+
 /// BPF_F_XDP_HAS_FRAGS.
 const FLAG_XDP_HAS_FRAGMENTS: u32 = 1 << 5;
 
@@ -139,6 +142,15 @@ impl Program {
     /// If the interface has another program, its driver does not support XDP, or this process lacks the privilege.
     pub fn attach_xdp(&self, interface: i32, flags: u32) -> io::Result<Link> {
         Ok(Link { descriptor: syscall::create_link(&self.descriptor, interface, ATTACH_TYPE_XDP, flags)? })
+    }
+
+    /// Attaches a classifier to the egress of an interface, before the filters of tc(8) and the queue, while the link is open
+    /// in any process. It runs after the programs that are attached already. Requires Linux 6.6.
+    ///
+    /// # Errors
+    /// If the interface does not exist, or this process lacks the privilege.
+    pub fn attach_to_egress(&self, interface: i32) -> io::Result<Link> {
+        Ok(Link { descriptor: syscall::create_link(&self.descriptor, interface, ATTACH_TYPE_EGRESS, 0)? })
     }
 }
 

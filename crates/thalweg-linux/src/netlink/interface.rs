@@ -51,6 +51,8 @@ pub struct Traffic {
     pub sent_errors: u64,
     /// Received frames that were dropped for lack of room.
     pub received_dropped: u64,
+    /// Frames that the driver dropped instead of sending them, for lack of room.
+    pub sent_dropped: u64,
 }
 
 impl Interface {
@@ -105,6 +107,7 @@ impl Traffic {
             received_errors: u64_at(statistics, 32)?,
             sent_errors: u64_at(statistics, 40)?,
             received_dropped: u64_at(statistics, 48)?,
+            sent_dropped: u64_at(statistics, 56)?,
         })
     }
 }

@@ -154,6 +154,30 @@ impl Netlink {
         self.request(request, 0, || format!("set interface {interface} {state}")).map(drop)
     }
 
+    /// Sets the number of packets that the interface's queue holds.
+    ///
+    /// # Errors
+    /// If the interface does not exist, or this process lacks the privilege.
+    pub fn set_queue_length(&self, interface: u32, packets: u32) -> Result<(), NetlinkError> {
+        let mut request = Request::new(libc::RTM_SETLINK, &interface_header(interface, 0, 0));
+        request.number(libc::IFLA_TXQLEN, packets);
+        self.request(request, 0, || format!("set the queue length of interface {interface}")).map(drop)
+    }
+
+    /// Returns the traffic counters of an interface.
+    ///
+    /// # Errors
+    /// If the interface does not exist.
+    pub fn traffic(&self, interface: u32) -> Result<Traffic, NetlinkError> {
+        let request = Request::new(libc::RTM_GETLINK, &interface_header(interface, 0, 0));
+        let operation = || format!("read the counters of interface {interface}");
+        let responses = self.request(request, 0, operation)?;
+        let found = responses.iter().find_map(|response| Interface::read(&response.payload));
+        let missing =
+            || NetlinkError { operation: operation(), source: io::ErrorKind::NotFound.into(), message: None };
+        Ok(found.ok_or_else(missing)?.traffic)
+    }
+
     /// Sets the loopback interface up.
     ///
     /// # Errors
