@@ -476,6 +476,11 @@ impl Endpoint {
         self.unanswered.map_or(Nanos::ZERO, |(since, _)| now - since)
     }
 
+    /// The smoothed round-trip time to the arbiter, from a datagram to its acknowledgement (RFC 6298); `None` before the first.
+    pub fn round_trip(&self) -> Option<Nanos> {
+        self.outbox.round_trip()
+    }
+
     /// This endpoint's session.
     pub fn session(&self) -> Session {
         self.channel.session()

@@ -146,6 +146,11 @@ impl Outbox {
         });
     }
 
+    /// The smoothed round-trip time, once one has been measured.
+    pub(super) fn round_trip(&self) -> Option<Nanos> {
+        self.round_trip.smoothed()
+    }
+
     /// The time at which the oldest datagram in flight is lost.
     pub(super) fn timeout_time(&self) -> Option<Timestamp> {
         self.in_flight.first().map(|datagram| datagram.sent_at + self.round_trip.timeout())

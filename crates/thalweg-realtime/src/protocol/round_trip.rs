@@ -49,6 +49,11 @@ impl RoundTrip {
         });
     }
 
+    /// SRTT; none before the first measurement.
+    pub(super) fn smoothed(&self) -> Option<Nanos> {
+        self.estimate.map(|(smoothed, _)| smoothed)
+    }
+
     /// A datagram was lost: doubles the timeout (section 5.5).
     pub(super) fn timed_out(&mut self) {
         self.backoff = (self.backoff + 1).min(u64::BITS - 1);

@@ -1,0 +1,292 @@
+//! Which endpoint of the emulated network has which addresses: a text file.
+//!
+//! ```text
+//! # endpoint  addresses and prefixes
+//! 0           10.0.0.1  fd00::1
+//! 1           10.0.0.2  10.1.0.0/16
+//! ```
+//!
+//! A line has the number of an endpoint, 0 to 65,535, and its addresses. `#` starts a comment. An endpoint may have
+//! several lines. If prefixes contain each other, the longest one that contains an address decides.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::fmt;
+use std::fs;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+/// The maximum number of entries.
+const MAX_ENTRIES: usize = 1 << 20;
+
+/// A set of addresses: the first `length` bits of a number of 128 bits. An IPv4 address is mapped (RFC 4291, section
+/// 2.5.5.2), so its prefixes are 96 bits longer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Prefix {
+    bits: u128,
+    length: u8,
+}
+
+/// The endpoints of addresses. A look-up takes as many hash look-ups as there are different lengths of prefixes.
+#[derive(Clone, Debug, Default)]
+pub struct HostTable {
+    endpoints: HashMap<Prefix, u16>,
+    /// The lengths in use, longest first.
+    lengths: Vec<u8>,
+}
+
+/// Why a table is invalid.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum HostTableError {
+    /// The file cannot be read.
+    #[error("cannot read the host table {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The error of the operating system.
+        source: io::Error,
+    },
+    /// A line is invalid.
+    #[error("{}:{line}: {reason}", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// The number of the line, from 1.
+        line: usize,
+        /// What is wrong.
+        reason: LineError,
+    },
+    /// The file has no entries.
+    #[error("{}: no entries: expected lines such as \"1 10.0.0.1\"", path.display())]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+/// What is wrong with a line.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LineError {
+    /// The line does not start with the number of an endpoint.
+    #[error("invalid endpoint {found:?}: expected a number from 0 to 65535")]
+    Endpoint {
+        /// The text.
+        found: String,
+    },
+    /// The line has no address.
+    #[error("endpoint {endpoint} has no address: expected one or more addresses or prefixes")]
+    NoAddress {
+        /// The endpoint.
+        endpoint: u16,
+    },
+    /// An address is invalid.
+    #[error("invalid address {found:?}: expected an IP address or a prefix, such as 10.0.0.1 or fd00::/64")]
+    Address {
+        /// The text.
+        found: String,
+    },
+    /// A prefix has bits after its length.
+    #[error("prefix {found} has bits after its length: expected {expected}")]
+    Bits {
+        /// The text.
+        found: String,
+        /// The prefix without them.
+        expected: String,
+    },
+    /// An address or prefix has several entries.
+    #[error("duplicate entry {found}: endpoint {endpoint} has it")]
+    Duplicate {
+        /// The text.
+        found: String,
+        /// The endpoint of the earlier entry.
+        endpoint: u16,
+    },
+    /// The file is too long.
+    #[error("more than {MAX_ENTRIES} entries")]
+    TooMany,
+}
+
+impl HostTable {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// If the file cannot be read, the first invalid line, or if there is no entry.
+    pub fn load(path: &Path) -> Result<HostTable, HostTableError> {
+        let text = fs::read_to_string(path);
+        let text = text.map_err(|source| HostTableError::Read { path: path.to_owned(), source })?;
+        HostTable::parse(&text, path)
+    }
+
+    /// Reads the text of a file. `path` is for errors only.
+    ///
+    /// # Errors
+    /// As [`load`](HostTable::load).
+    pub fn parse(text: &str, path: &Path) -> Result<HostTable, HostTableError> {
+        let mut table = HostTable::default();
+        for (line, number) in text.lines().zip(1..) {
+            let added = table.add_line(line);
+            added.map_err(|reason| HostTableError::Line { path: path.to_owned(), line: number, reason })?;
+        }
+        match table.endpoints.is_empty() {
+            true => Err(HostTableError::Empty { path: path.to_owned() }),
+            false => Ok(table),
+        }
+    }
+
+    fn add_line(&mut self, line: &str) -> Result<(), LineError> {
+        let mut words = line.split('#').next().unwrap_or_default().split_whitespace();
+        let Some(first) = words.next() else { return Ok(()) };
+        let endpoint = first.parse().map_err(|_| LineError::Endpoint { found: first.to_owned() })?;
+        let mut has_address = false;
+        for word in words {
+            has_address = true;
+            self.add(endpoint, word)?;
+        }
+        if has_address { Ok(()) } else { Err(LineError::NoAddress { endpoint }) }
+    }
+
+    fn add(&mut self, endpoint: u16, text: &str) -> Result<(), LineError> {
+        let prefix = Prefix::parse(text)?;
+        if self.endpoints.len() >= MAX_ENTRIES {
+            return Err(LineError::TooMany);
+        }
+        match self.endpoints.entry(prefix) {
+            Entry::Occupied(entry) => {
+                return Err(LineError::Duplicate { found: text.to_owned(), endpoint: *entry.get() });
+            }
+            Entry::Vacant(entry) => drop(entry.insert(endpoint)),
+        }
+        if let Err(place) = self.lengths.binary_search_by(|length| prefix.length.cmp(length)) {
+            self.lengths.insert(place, prefix.length);
+        }
+        Ok(())
+    }
+
+    /// The endpoint with this address.
+    #[inline]
+    pub fn endpoint_of(&self, address: IpAddr) -> Option<u16> {
+        let bits = bits_of(address);
+        let prefixes = self.lengths.iter().map(|&length| Prefix { bits: bits & mask(length), length });
+        prefixes.into_iter().find_map(|prefix| self.endpoints.get(&prefix).copied())
+    }
+
+    /// Whether the endpoint has an entry.
+    pub fn has_endpoint(&self, endpoint: u16) -> bool {
+        self.endpoints.values().any(|&other| other == endpoint)
+    }
+
+    /// The number of entries.
+    pub fn len(&self) -> usize {
+        self.endpoints.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.endpoints.is_empty()
+    }
+}
+
+impl Prefix {
+    fn parse(text: &str) -> Result<Prefix, LineError> {
+        let invalid = || LineError::Address { found: text.to_owned() };
+        let (address, length) = match text.split_once('/') {
+            None => (text, None),
+            Some((address, length)) => (address, Some(length.parse::<u8>().map_err(|_| invalid())?)),
+        };
+        let address: IpAddr = address.parse().map_err(|_| invalid())?;
+        let (whole, offset) = if address.is_ipv4() { (32, 96) } else { (128, 0) };
+        let length = length.unwrap_or(whole);
+        if length > whole {
+            return Err(invalid());
+        }
+        let (bits, length) = (bits_of(address), length + offset);
+        let prefix = Prefix { bits: bits & mask(length), length };
+        match prefix.bits == bits {
+            true => Ok(prefix),
+            false => Err(LineError::Bits { found: text.to_owned(), expected: prefix.to_string() }),
+        }
+    }
+}
+
+impl fmt::Display for Prefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let address = Ipv6Addr::from(self.bits);
+        match address.to_ipv4_mapped() {
+            Some(address) => write!(f, "{address}/{}", self.length - 96),
+            None => write!(f, "{address}/{}", self.length),
+        }
+    }
+}
+
+fn bits_of(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(address) => Ipv4Addr::to_ipv6_mapped(&address).to_bits(),
+        IpAddr::V6(address) => address.to_bits(),
+    }
+}
+
+/// The bits of a prefix of this length.
+fn mask(length: u8) -> u128 {
+    u128::MAX.checked_shl(128 - u32::from(length)).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<HostTable, String> {
+        HostTable::parse(text, Path::new("hosts")).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_longest_prefix_that_contains_an_address_decides() {
+        let text =
+            "# all\n0 10.0.0.0/8 ::/0\n1\t10.1.0.0/16   fd00::/64 # one\n\n2 10.1.2.3 fd00::3\n3 0.0.0.0/0";
+        let table = parse(text).unwrap();
+        for (address, endpoint) in [
+            ("10.9.9.9", 0),
+            ("10.1.9.9", 1),
+            ("10.1.2.3", 2),
+            ("192.0.2.1", 3),
+            ("fd00::3", 2),
+            ("fd00::4", 1),
+            ("2001:db8::1", 0),
+        ] {
+            assert_eq!(table.endpoint_of(address.parse().unwrap()), Some(endpoint), "{address}");
+        }
+        assert!(table.has_endpoint(3) && !table.has_endpoint(4) && table.len() == 7);
+        let table = parse("1 10.0.0.1").unwrap();
+        assert_eq!(table.endpoint_of("10.0.0.2".parse().unwrap()), None);
+        assert_eq!(table.endpoint_of("::1".parse().unwrap()), None);
+    }
+
+    #[test]
+    fn an_invalid_entry_is_named_with_its_line() {
+        for (text, expected) in [
+            (
+                "1 10.0.0.1\nh2 10.0.0.2",
+                "hosts:2: invalid endpoint \"h2\": expected a number from 0 to 65535",
+            ),
+            ("65536 ::1", "hosts:1: invalid endpoint \"65536\": expected a number from 0 to 65535"),
+            ("# a\n7 # b", "hosts:2: endpoint 7 has no address: expected one or more addresses or prefixes"),
+            (
+                "1 10.0.0.1/33",
+                "hosts:1: invalid address \"10.0.0.1/33\": expected an IP address or a prefix, such as 10.0.0.1 or fd00::/64",
+            ),
+            ("1 10.0.0.1/8", "hosts:1: prefix 10.0.0.1/8 has bits after its length: expected 10.0.0.0/8"),
+            ("1 fd00::1/16", "hosts:1: prefix fd00::1/16 has bits after its length: expected fd00::/16"),
+            ("1 10.0.0.1\n2 ::1 10.0.0.1", "hosts:2: duplicate entry 10.0.0.1: endpoint 1 has it"),
+            ("1 10.0.0.1\n2 10.0.0.1/32", "hosts:2: duplicate entry 10.0.0.1/32: endpoint 1 has it"),
+            ("\n# nothing\n", "hosts: no entries: expected lines such as \"1 10.0.0.1\""),
+        ] {
+            assert_eq!(parse(text).unwrap_err(), expected);
+        }
+        let error = HostTable::load(Path::new("/no/such/file")).unwrap_err().to_string();
+        assert!(error.starts_with("cannot read the host table /no/such/file: No such file"), "{error}");
+    }
+}

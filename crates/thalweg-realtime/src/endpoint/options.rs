@@ -1,0 +1,82 @@
+//! Options of the process that runs an endpoint.
+
+use std::net::SocketAddr;
+
+use thalweg_linux::Namespace;
+use thalweg_wire::Nanos;
+
+use super::host_table::HostTable;
+use crate::protocol::{EndpointOptions, LinkOptions};
+
+/// What happens to packets for addresses that the host table does not have, multicast and broadcast included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unlisted {
+    /// They are sent at once, without emulation.
+    #[default]
+    Pass,
+    /// They are dropped.
+    Drop,
+}
+
+/// How the endpoint waits for packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Waiting {
+    /// It sleeps until a packet or an answer arrives.
+    #[default]
+    Sleep,
+    /// As [`Sleep`](Waiting::Sleep), with real-time priority: it wakes up before other work of its processor. Needs CAP_SYS_NICE.
+    RealTime,
+    /// It polls without a pause. Uses a whole processor for the shortest delay.
+    BusyPoll,
+}
+
+/// The options of an endpoint's process.
+#[derive(Clone, Debug)]
+pub struct ProcessOptions {
+    /// The interface whose outgoing packets are intercepted.
+    pub interface: String,
+    /// The network namespace of the interface; by default that of the process. Datagrams for the arbiter are always sent from
+    /// that of the process.
+    pub namespace: Option<Namespace>,
+    /// The primary arbiter.
+    pub arbiter: SocketAddr,
+    /// The secondary arbiter.
+    pub standby: Option<SocketAddr>,
+    /// The endpoints of addresses.
+    pub hosts: HostTable,
+    /// What happens to packets for other addresses.
+    pub unlisted: Unlisted,
+    /// How to wait.
+    pub waiting: Waiting,
+    /// Whether to send the remaining bytes of TCP flows as scheme bytes, for pFabric.
+    pub sends_remaining: bool,
+    /// A delay between the answer and the release of a packet. Default: 0. Endpoints that are closer to the arbiter wait
+    /// longer, so that the overhead is the same for all packets (section 3.4).
+    pub release_delay: Nanos,
+    /// The protocol. `has_secondary` follows from `standby`.
+    pub protocol: EndpointOptions,
+}
+
+impl ProcessOptions {
+    /// The default options of endpoint `number`, which sends requests at once: those that arrive together share a datagram.
+    pub fn new(
+        interface: impl Into<String>,
+        number: u16,
+        arbiter: SocketAddr,
+        hosts: HostTable,
+    ) -> ProcessOptions {
+        let link = LinkOptions { batch_delay: Nanos::ZERO, ..LinkOptions::default() };
+        ProcessOptions {
+            interface: interface.into(),
+            namespace: None,
+            arbiter,
+            standby: None,
+            hosts,
+            unlisted: Unlisted::default(),
+            waiting: Waiting::default(),
+            sends_remaining: false,
+            release_delay: Nanos::ZERO,
+            protocol: EndpointOptions { endpoint: number, link, ..EndpointOptions::default() },
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! What an endpoint reports.
+
+use thalweg_wire::Nanos;
+
+use super::hold_times::HoldTimes;
+use crate::protocol::{Arbiter, EndpointCounters};
+
+/// Packets of an endpoint's process.
+///
+/// Every packet read is in one of `listed`, `unlisted_passed`, `unlisted_dropped`, `unparsed_passed`, `local_passed` and
+/// `too_long`. Listed packets are submitted or refused, see [`EndpointCounters`]; those with a decision to send become `released`,
+/// `release_refused`, or wait for their release.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PacketCounters {
+    /// Packets read from the TAP interface.
+    pub intercepted: u64,
+    /// Bytes of them, from the Ethernet header on.
+    pub intercepted_bytes: u64,
+    /// Packets for an endpoint of the host table.
+    pub listed: u64,
+    /// Packets for other addresses, sent at once.
+    pub unlisted_passed: u64,
+    /// Packets for other addresses, dropped.
+    pub unlisted_dropped: u64,
+    /// Packets whose headers cannot be parsed, sent at once.
+    pub unparsed_passed: u64,
+    /// Packets for an address of this endpoint, sent at once.
+    pub local_passed: u64,
+    /// Packets longer than the largest MTU, dropped.
+    pub too_long: u64,
+    /// Packets that the kernel took after a decision to send.
+    pub released: u64,
+    /// Bytes of them, from the Ethernet header on.
+    pub released_bytes: u64,
+    /// Packets that the kernel refused after a decision to send, or that were passed: the interface is down, its queue is full, or the
+    /// packet exceeds its MTU.
+    pub release_refused: u64,
+    /// Packets released before their release delay had passed, because too many waited.
+    pub released_early: u64,
+    /// Packets with congestion experienced set.
+    pub marked: u64,
+    /// Packets to be marked whose transport has no ECN, sent unmarked.
+    pub marks_ignored: u64,
+    /// Packets whose traffic class was replaced by scheme bytes.
+    pub rewritten: u64,
+    /// Packets with scheme bytes that this endpoint cannot apply, sent unchanged.
+    pub scheme_bytes_ignored: u64,
+    /// TCP packets for which the remaining bytes of the flow were unknown.
+    pub remaining_unknown: u64,
+    /// Frames without IP that were not intercepted, such as ARP.
+    pub not_ip: u64,
+    /// Messages of neighbour discovery that were not intercepted.
+    pub neighbour_discovery: u64,
+    /// Packets lost because the endpoint did not read them in time.
+    pub overflow: u64,
+}
+
+/// Datagrams for arbiters, beyond those of [`EndpointCounters`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ControlCounters {
+    /// Datagrams that the kernel refused to send.
+    pub send_refused: u64,
+    /// Errors reported by the network: nobody listens at the arbiter's address, or no route leads there.
+    pub unreachable: u64,
+    /// Datagrams of another version of the protocol.
+    pub other_version: u64,
+}
+
+/// The state of an endpoint.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// Time since the start.
+    pub elapsed: Nanos,
+    /// The arbiter in use.
+    pub arbiter: Arbiter,
+    /// How long it has not answered.
+    pub silence: Nanos,
+    /// The smoothed round-trip time to it, from datagram to acknowledgement; `None` before the first one. It includes the time
+    /// that the arbiter waits for others to acknowledge.
+    pub round_trip: Option<Nanos>,
+    /// Packets held now.
+    pub held: u32,
+    /// Packets.
+    pub packets: PacketCounters,
+    /// Decisions.
+    pub protocol: EndpointCounters,
+    /// Datagrams.
+    pub control: ControlCounters,
+    /// From interception to the answer, for packets that were answered: the emulated delay and the overhead.
+    pub hold_times: HoldTimes,
+}
