@@ -185,7 +185,8 @@ pub struct EndpointProcess {
 }
 
 impl EndpointProcess {
-    /// Opens sockets, allocates all memory, and then intercepts the interface.
+    /// Opens sockets, allocates all memory, and then intercepts the interface. The calling thread is the one that calls
+    /// [`run`](EndpointProcess::run): it gets the priority.
     ///
     /// # Errors
     /// See [`ProcessError`]. Then nothing is changed.
@@ -276,6 +277,8 @@ impl EndpointProcess {
         mut on_event: impl FnMut(Event),
     ) -> Result<Report, ProcessError> {
         self.interception.stop();
+        // What was redirected before.
+        self.has_more = true;
         let mut now = clock::monotonic();
         let end = now + self.options.protocol.deadline + self.options.release_delay;
         while (self.has_more || self.endpoint.held_packets() > 0 || !self.delayed.is_empty())

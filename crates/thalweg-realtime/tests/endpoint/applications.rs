@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use thalweg_linux::socket::Socket;
-use thalweg_realtime::endpoint::ProcessOptions;
+use thalweg_realtime::endpoint::{ProcessOptions, Unlisted, Waiting};
 use thalweg_wire::Nanos;
 use thalweg_wire::emulation_protocol::Request;
 
@@ -47,6 +47,7 @@ pub(crate) fn check(network: &Network) {
     assert!(!network.interfaces().contains("thalweg"), "{}", network.interfaces());
     assert_eq!(ping(network, RECEIVER[0], &["-c", "1"]).0, 1);
     assert_eq!(arbiter.take_requests().len(), 0);
+    packets_wait_for_their_release_delay(network, &arbiter);
 }
 
 fn round_trips_grow_by_the_delay(network: &Network, arbiter: &EchoArbiter) {
@@ -61,6 +62,28 @@ fn round_trips_grow_by_the_delay(network: &Network, arbiter: &EchoArbiter) {
             assert_eq!((flow.source, flow.destination), (1, 2));
             assert_eq!((request.index, request.length, request.traffic_class), (index, length, 0));
         }
+    }
+}
+
+/// With each way to wait.
+fn packets_wait_for_their_release_delay(network: &Network, arbiter: &EchoArbiter) {
+    for waiting in [Waiting::RealTime, Waiting::BusyPoll] {
+        let endpoint = EndpointThread::start(ProcessOptions {
+            namespace: Some(network.sender()),
+            waiting,
+            unlisted: Unlisted::Drop,
+            release_delay: Nanos::from_millis(20),
+            ..ProcessOptions::new("eth0", 1, arbiter.address(), network.hosts())
+        });
+        let (received, fastest) = ping(network, RECEIVER[0], &["-c", "3", "-i", "0.01"]);
+        assert!(received == 3 && fastest >= 20.0, "{waiting:?}: {received} received, {fastest} ms");
+        assert_eq!(ping(network, "10.98.0.99", &["-c", "1", "-W", "0.1"]).0, 0);
+        let (sender, _) = network.sockets();
+        sender.set_broadcast(true).unwrap();
+        sender.send_to(&[1], ("10.98.0.255", 9)).unwrap();
+        let packets = endpoint.finish().packets;
+        assert_eq!((packets.unlisted_passed, packets.released), (0, 3), "{packets:?}");
+        assert!(packets.unlisted_dropped >= 1, "{packets:?}");
     }
 }
 

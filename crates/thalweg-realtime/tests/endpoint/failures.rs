@@ -24,6 +24,7 @@ pub(crate) fn check(network: &Network) {
     packets_wait_for_an_arbiter_that_returns(network);
     a_secondary_takes_over(network);
     without_an_arbiter_packets_expire(network);
+    foreign_datagrams_are_refused(network);
     invalid_set_ups_are_refused(network);
     a_killed_endpoint_leaves_the_host_as_it_was(network);
     an_endpoint_ends_with_its_interface(network);
@@ -107,6 +108,21 @@ fn without_an_arbiter_packets_expire(network: &Network) {
     );
 }
 
+/// An answer that cannot be read, and one of a later version.
+fn foreign_datagrams_are_refused(network: &Network) {
+    let arbiter = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = arbiter.local_addr().unwrap();
+    let endpoint = EndpointThread::start(options(network, address));
+    let (_, peer) = arbiter.recv_from(&mut [0; 2_048]).unwrap();
+    for datagram in [b"".as_slice(), b"what", &[1; 60], &[2; 60], &[1; 4_000]] {
+        arbiter.send_to(datagram, peer).unwrap();
+    }
+    endpoint.wait_for(|event| *event == Event::OtherVersion { address, version: 2 });
+    let report = endpoint.finish();
+    let datagrams = report.protocol.datagrams;
+    assert_eq!((datagrams.malformed, datagrams.received, report.control.other_version), (5, 0, 2));
+}
+
 fn invalid_set_ups_are_refused(network: &Network) {
     let refused = |options: ProcessOptions| match EndpointProcess::start(options) {
         Ok(_) => panic!("started"),
@@ -171,6 +187,12 @@ pub(crate) fn run_until_killed(namespace: &str) {
 
 fn an_endpoint_ends_with_its_interface(network: &Network) {
     let endpoint = EndpointThread::start(options(network, NOBODY));
+    network.set_mtu(1_400);
+    endpoint.wait_for(|event| *event == Event::MtuChanged { mtu: 1_400 });
+    network.set_up(false);
+    endpoint.wait_for(|event| *event == Event::InterfaceDown);
+    network.set_up(true);
+    endpoint.wait_for(|event| *event == Event::InterfaceUp);
     network.disconnect();
     let error = endpoint.error().to_string();
     assert_eq!(error, "interface eth0 was deleted or moved to another network namespace");

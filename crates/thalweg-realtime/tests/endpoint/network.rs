@@ -57,6 +57,11 @@ impl Network {
         }
     }
 
+    /// Sets the sender's end up or down.
+    pub(crate) fn set_up(&self, is_up: bool) {
+        ip(&["-n", &self.sender, "link", "set", "eth0", if is_up { "up" } else { "down" }]);
+    }
+
     /// The namespace in which applications send.
     pub(crate) fn sender(&self) -> Namespace {
         Namespace::named(&self.sender)
