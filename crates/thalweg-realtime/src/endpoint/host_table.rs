@@ -237,7 +237,41 @@ fn mask(length: u8) -> u128 {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn any_text_is_accepted_or_refused_without_panic(text in "([0-9]{1,6}( [0-9a-f.:/#]{0,12}){0,3}\n){0,5}") {
+            if let Ok(table) = HostTable::parse(&text, Path::new("hosts")) {
+                prop_assert!(!table.is_empty());
+                table.endpoint_of(Ipv4Addr::LOCALHOST.into());
+            }
+        }
+
+        #[test]
+        fn an_address_is_found_by_each_of_its_prefixes(address: u128, is_ipv4: bool, length in 0..=128_u8) {
+            let (ip, length) = match is_ipv4 {
+                true => (IpAddr::V4(Ipv4Addr::from_bits(address as u32)), length % 33),
+                false => (IpAddr::V6(Ipv6Addr::from_bits(address)), length),
+            };
+            let offset = if is_ipv4 { 96 } else { 0 };
+            let prefix = Prefix { bits: bits_of(ip) & mask(length + offset), length: length + offset };
+            let (network, whole) = match prefix.bits {
+                bits if is_ipv4 => (IpAddr::V4(Ipv4Addr::from_bits(bits as u32)), 32),
+                bits => (IpAddr::V6(Ipv6Addr::from_bits(bits)), 128),
+            };
+            let table = HostTable::parse(&format!("7 {network}/{length}"), Path::new("hosts")).unwrap();
+            prop_assert_eq!(table.endpoint_of(ip), Some(7));
+            let last = 1_u128 << (whole - u32::from(length).max(1));
+            let other = match ip {
+                IpAddr::V4(ip) => IpAddr::V4(Ipv4Addr::from_bits(ip.to_bits() ^ last as u32)),
+                IpAddr::V6(ip) => IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() ^ last)),
+            };
+            prop_assert_eq!(table.endpoint_of(other), (length == 0).then_some(7), "the last bit differs");
+        }
+    }
 
     fn parse(text: &str) -> Result<HostTable, String> {
         HostTable::parse(text, Path::new("hosts")).map_err(|error| error.to_string())

@@ -38,6 +38,9 @@ const CONTROL_BUFFER: u32 = 4 << 20;
 /// Datagrams that are written before they are sent.
 const CONTROL_BATCH: usize = 16;
 
+/// The maximum number of packets that are held: 2.4 GB of address space.
+const MAX_PACKETS: u32 = 1 << 18;
+
 /// The interval at which the interface and the arbiter are checked.
 const CHECK_INTERVAL: Nanos = Nanos::from_millis(100);
 
@@ -193,6 +196,11 @@ impl EndpointProcess {
     pub fn start(mut options: ProcessOptions) -> Result<EndpointProcess, ProcessError> {
         options.protocol.has_secondary = options.standby.is_some();
         let protocol = options.protocol;
+        if protocol.max_packets > MAX_PACKETS {
+            let found = protocol.max_packets.into();
+            let expected = "at most 262,144: each has 9 KiB of memory";
+            return Err(OptionsError { option: "max_packets", found, expected }.into());
+        }
         let endpoint = Endpoint::new(protocol, Session::started_at(clock::realtime()))?;
         if !options.hosts.has_endpoint(protocol.endpoint) {
             return Err(ProcessError::NotListed { number: protocol.endpoint });

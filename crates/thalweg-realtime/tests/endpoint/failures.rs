@@ -138,6 +138,10 @@ fn invalid_set_ups_are_refused(network: &Network) {
     other.protocol.endpoint = 3;
     let message = refused(other);
     assert_eq!(message, "the host table has no entry for endpoint 3: the others could not reach it");
+    let mut other = options(network, NOBODY);
+    other.protocol.max_packets = 262_145;
+    let message = refused(other);
+    assert_eq!(message, "max_packets is 262145: expected at most 262,144: each has 9 KiB of memory");
     network.set_mtu(20_000);
     let message = refused(options(network, NOBODY));
     assert!(message.starts_with("the MTU of eth0 is 20000: expected at most 9216"), "{message}");
