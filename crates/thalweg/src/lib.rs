@@ -5,6 +5,8 @@ pub mod collect;
 pub mod config;
 mod console;
 pub mod emulate;
+#[cfg(target_os = "linux")]
+pub mod endpoint;
 mod figures;
 pub mod sketch;
 mod task_text;

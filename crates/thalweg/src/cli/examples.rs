@@ -200,6 +200,17 @@ const LAB: [Example; 5] = [
     },
 ];
 
+const ENDPOINT: [Example; 2] = [
+    Example {
+        about: "Send the packets of this host through an emulated network",
+        command: "sudo thalweg endpoint -i eth0 -n 1 -a 10.9.0.1:4433 --hosts hosts.txt",
+    },
+    Example {
+        about: "The same for a network namespace, with an arbiter in this one, as fast as possible",
+        command: "sudo thalweg endpoint -i eth0 -n 1 -a 127.0.0.1:4433 --hosts hosts.txt --namespace h1 --wait busy-poll",
+    },
+];
+
 const SCHEMA: [Example; 2] = [
     Example {
         about: "Schema of the daemon configuration",
@@ -245,6 +256,7 @@ pub(super) fn examples(command: Option<&str>) -> &'static [Example] {
         Some("topology") => &TOPOLOGY,
         Some("top") => &TOP,
         Some("emulate") => &EMULATE,
+        Some("endpoint") => &ENDPOINT,
         Some("sketch") => &SKETCH,
         Some("flows") => &FLOWS,
         Some("synth") => &SYNTH,

@@ -11,6 +11,8 @@ use thalweg_capture::live::LiveError;
 use thalweg_experiment::ExperimentError;
 use thalweg_experiment::sweep::SweepError;
 use thalweg_measure::tasks::PlanError;
+#[cfg(target_os = "linux")]
+use thalweg_realtime::endpoint::{HostTableError, ProcessError};
 use thalweg_records::collect::CollectError;
 use thalweg_records::store::StoreError;
 #[cfg(target_os = "linux")]
@@ -86,6 +88,7 @@ impl ExitCode {
                 || is_invalid_filter(cause)
                 || is_invalid_topology(cause)
                 || is_invalid_source(cause)
+                || is_invalid_endpoint(cause)
                 || cause.is::<SweepError>()
                 || cause.is::<thalweg_daemon::config::ConfigError>()
                 || cause.is::<thalweg_http::access::AccessError>()
@@ -133,6 +136,18 @@ fn is_invalid_source(cause: &(dyn Error + 'static)) -> bool {
 #[cfg(target_os = "linux")]
 fn is_invalid_topology(cause: &(dyn Error + 'static)) -> bool {
     matches!(cause.downcast_ref(), Some(ScenarioError::Topology { .. } | ScenarioError::TopologyFile(_)))
+}
+
+/// Whether the error is an invalid host table, or an option that an endpoint cannot have.
+#[cfg(target_os = "linux")]
+fn is_invalid_endpoint(cause: &(dyn Error + 'static)) -> bool {
+    cause.is::<HostTableError>()
+        || matches!(cause.downcast_ref(), Some(ProcessError::Options(_) | ProcessError::NotListed { .. }))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_invalid_endpoint(_: &(dyn Error + 'static)) -> bool {
+    false
 }
 
 #[cfg(not(target_os = "linux"))]

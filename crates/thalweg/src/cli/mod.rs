@@ -2,7 +2,7 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `watch`, `collect`, `serve`, `check`, `schema`, `top`, `emulate`, `flows`, `sketch`, `synth`, `lab`, `topology`, `settings_file` | one command each |
+//! | `watch`, `collect`, `serve`, `check`, `schema`, `top`, `emulate`, `endpoint`, `flows`, `sketch`, `synth`, `lab`, `topology`, `settings_file` | one command each |
 //! | `generated` | `completions` and `man` |
 //! | `file_kind` | detection of file kinds |
 //! | `examples` | examples and exit codes in `--help`, man pages and the reference |
@@ -13,6 +13,8 @@
 mod check;
 mod collect;
 mod emulate;
+#[cfg(target_os = "linux")]
+mod endpoint;
 mod examples;
 pub mod exit_code;
 mod file_kind;
@@ -87,6 +89,8 @@ enum Command {
     Topology(topology::TopologyArgs),
     Top(top::TopArgs),
     Emulate(Box<emulate::EmulateArgs>),
+    #[cfg(target_os = "linux")]
+    Endpoint(Box<endpoint::EndpointArgs>),
     Sketch(sketch::SketchArgs),
     Flows(flows::FlowsArgs),
     Synth(Box<synth::SynthArgs>),
@@ -152,6 +156,8 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Topology(args) => args.run().map(|()| ExitCode::Complete),
         Command::Top(args) => args.run().map(|()| ExitCode::Complete),
         Command::Emulate(args) => args.run().map(|()| ExitCode::Complete),
+        #[cfg(target_os = "linux")]
+        Command::Endpoint(args) => args.run(),
         Command::Sketch(args) => args.run().map(|()| ExitCode::Complete),
         Command::Flows(args) => args.run(),
         Command::Synth(args) => args.run().map(|()| ExitCode::Complete),

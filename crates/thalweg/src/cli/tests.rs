@@ -98,6 +98,7 @@ fn every_command_and_subcommand_has_a_man_page() {
         "lab",
         "lab-run",
         "emulate",
+        "endpoint",
         "flows",
         "flows-report",
         "flows-flowsets",

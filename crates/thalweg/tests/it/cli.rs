@@ -211,6 +211,11 @@ fn invalid_usage_and_failures_have_different_codes() {
             2,
             "thalweg: invalid capture filter `tcp prt 1`",
         ),
+        (
+            &["endpoint", "-i", "lo", "-n", "1", "-a", "127.0.0.1:9", "--hosts", "/nonexistent"],
+            2,
+            "thalweg: cannot read the host table /nonexistent: ",
+        ),
         (&["lab", "up", "/nonexistent.toml"], 2, "thalweg: unknown topology \"/nonexistent.toml\": "),
         (
             &["lab", "run", "collide", "--duration", "10s"],

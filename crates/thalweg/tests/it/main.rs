@@ -5,6 +5,8 @@ mod cli;
 mod collect;
 mod dashboard;
 mod emulate;
+#[cfg(target_os = "linux")]
+mod endpoint;
 mod exporters;
 mod flow_export;
 mod flow_filter;
