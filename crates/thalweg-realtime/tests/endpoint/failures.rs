@@ -163,10 +163,11 @@ fn a_killed_endpoint_leaves_the_host_as_it_was(network: &Network) {
     sockets.1.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
     // The program is attached a moment after the interface appears.
     let is_intercepted = || {
+        std::thread::sleep(Duration::from_millis(10));
         send(&sockets);
         sockets.1.recv(&mut [0; 10]).is_err()
     };
-    assert!((0..100).any(|_| is_intercepted()));
+    assert!((0..500).any(|_| is_intercepted()));
     let Err(ProcessError::Interception(error)) = EndpointProcess::start(options(network, NOBODY)) else {
         panic!("a second endpoint has started");
     };
