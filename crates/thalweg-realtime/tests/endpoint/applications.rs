@@ -55,14 +55,18 @@ fn round_trips_grow_by_the_delay(network: &Network, arbiter: &EchoArbiter) {
     arbiter.set_rule(Rule { delay, ..Rule::default() });
     for (address, length) in [(RECEIVER[0], 84), (RECEIVER[1], 104)] {
         let (received, fastest) = ping(network, address, &["-c", "3", "-i", "0.01"]);
-        assert!(received == 3 && fastest >= 5.0, "{address}: {received} received, {fastest} ms");
-        let requests = arbiter.take_requests();
+        assert!(received > 0 && fastest >= 5.0, "{address}: {received} received, {fastest} ms");
+        let requests = arbiter.wait_for_requests(3);
         assert_eq!(requests.len(), 3, "{address}: {requests:?}");
         for (index, (flow, request)) in (0..).zip(&requests) {
             assert_eq!((flow.source, flow.destination), (1, 2));
             assert_eq!((request.index, request.length, request.traffic_class), (index, length, 0));
         }
     }
+    // Three fragments each, which stay in order.
+    assert!(ping(network, RECEIVER[0], &["-c", "2", "-i", "0.01", "-s", "3000"]).0 > 0);
+    let requests = arbiter.wait_for_requests(6);
+    assert!(requests.len() == 6 && requests.iter().all(|(flow, _)| *flow == requests[0].0), "{requests:?}");
 }
 
 /// With each way to wait.
@@ -76,7 +80,7 @@ fn packets_wait_for_their_release_delay(network: &Network, arbiter: &EchoArbiter
             ..ProcessOptions::new("eth0", 1, arbiter.address(), network.hosts())
         });
         let (received, fastest) = ping(network, RECEIVER[0], &["-c", "3", "-i", "0.01"]);
-        assert!(received == 3 && fastest >= 20.0, "{waiting:?}: {received} received, {fastest} ms");
+        assert!(received > 0 && fastest >= 20.0, "{waiting:?}: {received} received, {fastest} ms");
         assert_eq!(ping(network, "10.98.0.99", &["-c", "1", "-W", "0.1"]).0, 0);
         let (sender, _) = network.sockets();
         sender.set_broadcast(true).unwrap();
@@ -115,8 +119,16 @@ fn marks_arrive_with_correct_checksums(network: &Network, arbiter: &EchoArbiter)
 
 fn drops_are_losses(network: &Network, arbiter: &EchoArbiter) {
     arbiter.set_rule(Rule { drops: 2, ..Rule::default() });
-    let arguments = ["-c", "10", "-i", "0.01", "-W", "0.2"];
-    assert_eq!(ping(network, RECEIVER[0], &arguments).0, 5);
+    let (sender, receiver) = network.sockets();
+    let mut byte = [0];
+    for packet in 0..10 {
+        sender.send(&[packet]).unwrap();
+    }
+    receiver.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+    let received: Vec<u8> = (0..5).map(|_| receiver.recv(&mut byte).map(|_| byte[0]).unwrap()).collect();
+    assert!(received.iter().all(|packet| packet % 2 == received[0] % 2), "{received:?}");
+    receiver.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+    assert!(receiver.recv(&mut byte).is_err(), "a dropped packet has arrived");
 }
 
 fn every_packet_arrives_once_although_datagrams_are_lost_and_repeated(
@@ -221,7 +233,7 @@ fn remaining_bytes_are_sent(network: &Network, arbiter: &EchoArbiter) {
     assert!(remaining.iter().any(|&bytes| bytes > 100_000), "{remaining:?}");
 }
 
-/// The number of replies, and the shortest round trip in milliseconds.
+/// The number of replies, of which ping misses the last ones if they are late, and the shortest round trip in milliseconds.
 fn ping(network: &Network, address: &str, arguments: &[&str]) -> (u32, f64) {
     let mut command = Command::new("ping");
     command.args(["-n", "-W", "2"]).args(arguments).arg(address).stdout(Stdio::piped());

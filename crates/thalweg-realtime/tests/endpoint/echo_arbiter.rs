@@ -74,6 +74,17 @@ impl EchoArbiter {
         *self.shared.rule.lock().unwrap() = rule;
     }
 
+    /// The requests since the last call, once there are this many. Waits for at most 5 s.
+    pub(crate) fn wait_for_requests(&self, count: usize) -> Vec<(Flow, Request)> {
+        for _ in 0..500 {
+            if self.shared.requests.lock().unwrap().len() >= count {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        self.take_requests()
+    }
+
     /// The requests since the last call.
     pub(crate) fn take_requests(&self) -> Vec<(Flow, Request)> {
         std::mem::take(&mut self.shared.requests.lock().unwrap())
@@ -106,7 +117,7 @@ fn serve(socket: &UdpSocket, session: Session, shared: &Shared) {
         let (now, rule) = (clock::monotonic(), *shared.rule.lock().unwrap());
         let mut is_lost = || {
             datagrams += 1;
-            rule.loses > 0 && datagrams % rule.loses == 0
+            rule.loses > 0 && u64::is_multiple_of(datagrams, rule.loses)
         };
         while let Ok((length, from)) = socket.recv_from(&mut buffer) {
             peer = Some(from);
@@ -137,7 +148,7 @@ fn serve(socket: &UdpSocket, session: Session, shared: &Shared) {
 
 fn verdict(rule: &Rule, packet: u64) -> Verdict {
     match rule.verdict {
-        _ if rule.drops > 0 && packet % rule.drops == 0 => Verdict::Drop,
+        _ if rule.drops > 0 && packet.is_multiple_of(rule.drops) => Verdict::Drop,
         Answered::Send => Verdict::Send,
         Answered::Mark => Verdict::SendMarked,
         Answered::Rewrite(traffic_class) => Verdict::SendWith(SchemeBytes::new(&[traffic_class]).unwrap()),

@@ -87,11 +87,11 @@ struct LimitArgs {
     #[arg(long, value_name = "TIME", default_value = "50ms", value_parser = parse::<Nanos>)]
     silence: Nanos,
 
-    /// Wait this long between answer and release.
+    /// Wait this long between answer and release [default: no time].
     ///
     /// Endpoints that are closer to the arbiter wait longer, so that all packets have the same overhead.
-    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse::<Nanos>)]
-    release_delay: Nanos,
+    #[arg(long, value_name = "TIME", value_parser = parse::<Nanos>)]
+    release_delay: Option<Nanos>,
 
     /// Stop after this long.
     #[arg(long, value_name = "TIME", value_parser = parse::<Nanos>)]
@@ -153,7 +153,7 @@ impl EndpointArgs {
                 WaitArg::BusyPoll => Waiting::BusyPoll,
             },
             sends_remaining: self.remaining,
-            release_delay,
+            release_delay: release_delay.unwrap_or(Nanos::ZERO),
             protocol: EndpointOptions {
                 max_packets,
                 max_flows,
