@@ -296,6 +296,8 @@ impl EndpointProcess {
             self.wait(now, end)?;
             now = self.turn(&mut on_event)?;
         }
+        // What has changed since the last check. An interface that is gone needs no interception any longer.
+        let _ = self.check(now, &mut on_event);
         Ok(self.report())
     }
 

@@ -12,7 +12,7 @@ use thalweg_wire::Nanos;
 use thalweg_wire::emulation_protocol::Request;
 
 use crate::echo_arbiter::{Answered, EchoArbiter, Rule};
-use crate::endpoint_thread::EndpointThread;
+use crate::endpoint_thread::{EndpointThread, Finished};
 use crate::network::{Network, RECEIVER};
 
 pub(crate) fn check(network: &Network) {
@@ -30,7 +30,10 @@ pub(crate) fn check(network: &Network) {
     vlan_tags_are_kept(network, &arbiter);
     iperf3_runs(network, &arbiter);
     remaining_bytes_are_sent(network, &arbiter);
-    let report = endpoint.finish();
+    let Finished { report, allocations } = endpoint.finish_counted();
+    // Some at each check, ten times per second; none per packet.
+    let limit = 100 + 10 * report.elapsed.0 / 100_000_000;
+    assert!(allocations < limit, "{allocations} of {limit}");
 
     let (packets, protocol) = (report.packets, report.protocol);
     // Requests for other addresses than those of the table, and neighbours, were not conveyed.

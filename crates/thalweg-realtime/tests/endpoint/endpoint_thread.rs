@@ -8,10 +8,19 @@ use thalweg_linux::clock;
 use thalweg_realtime::endpoint::{EndpointProcess, Event, ProcessError, ProcessOptions, Report};
 use thalweg_wire::Nanos;
 
+use crate::allocations;
+
 pub(crate) struct EndpointThread {
     is_stopped: Arc<AtomicBool>,
     events: Arc<Mutex<Vec<Event>>>,
-    thread: JoinHandle<Result<Report, ProcessError>>,
+    thread: JoinHandle<Result<Finished, ProcessError>>,
+}
+
+/// What an endpoint leaves.
+pub(crate) struct Finished {
+    pub(crate) report: Report,
+    /// Allocations while it ran.
+    pub(crate) allocations: u64,
 }
 
 impl EndpointThread {
@@ -26,13 +35,15 @@ impl EndpointThread {
                 started.send(()).unwrap();
                 let end = clock::monotonic() + Nanos::from_secs(600);
                 let is_stopped = || is_stopped.load(Ordering::Relaxed);
+                let before = allocations::of_this_thread();
                 process.run(end, is_stopped, |event| events.lock().unwrap().push(event))?;
-                process.finish(|| false, |_| ())
+                let allocations = allocations::of_this_thread() - before;
+                Ok(Finished { report: process.finish(|| false, |_| ())?, allocations })
             }
         });
         match is_started.recv() {
             Ok(()) => EndpointThread { is_stopped, events, thread },
-            Err(_) => panic!("{}", thread.join().unwrap().unwrap_err()),
+            Err(_) => panic!("{}", thread.join().unwrap().err().unwrap()),
         }
     }
 
@@ -53,12 +64,20 @@ impl EndpointThread {
 
     /// Stops the endpoint.
     pub(crate) fn finish(self) -> Report {
+        self.finish_counted().report
+    }
+
+    /// Stops the endpoint.
+    pub(crate) fn finish_counted(self) -> Finished {
         self.is_stopped.store(true, Ordering::Relaxed);
         self.thread.join().unwrap().unwrap()
     }
 
     /// Waits until the endpoint fails.
     pub(crate) fn error(self) -> ProcessError {
-        self.thread.join().unwrap().unwrap_err()
+        match self.thread.join().unwrap() {
+            Ok(_) => panic!("the endpoint has ended without an error"),
+            Err(error) => error,
+        }
     }
 }

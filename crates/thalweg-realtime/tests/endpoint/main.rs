@@ -1,6 +1,7 @@
 //! Unmodified applications send through an endpoint, to an arbiter of the test. One set-up of two namespaces for all checks. Needs
 //! root, iproute2, ping, tcpdump and iperf3.
 
+mod allocations;
 mod applications;
 mod echo_arbiter;
 mod endpoint_thread;

@@ -19,6 +19,9 @@ fn an_endpoint_without_an_arbiter_reports_and_ends() {
     let hosts = folder.path().join("hosts");
     std::fs::write(&hosts, "1 10.98.0.1\n2 10.98.0.2\n").unwrap();
     assert!(ip(&["-n", &namespace, "link", "add", "eth0", "type", "veth", "peer", "name", "eth1"]));
+    for end in ["eth0", "eth1"] {
+        assert!(ip(&["-n", &namespace, "link", "set", end, "up"]));
+    }
     let run = |interface: &str, number: &str, extra: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_thalweg"));
         command.args([
@@ -38,7 +41,7 @@ fn an_endpoint_without_an_arbiter_reports_and_ends() {
         (output.status.code(), text(output.stdout), text(output.stderr))
     };
     let json = run("eth0", "1", &["--json", "--duration", "250ms", "--interval", "100ms"]);
-    let text = run("eth0", "1", &["--duration", "150ms"]);
+    let text = run("eth0", "1", &["--duration", "250ms"]);
     let unlisted = run("eth0", "7", &[]);
     let absent = run("eth9", "1", &[]);
     ip(&["netns", "delete", &namespace]);
