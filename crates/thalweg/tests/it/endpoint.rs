@@ -65,5 +65,5 @@ fn an_endpoint_without_an_arbiter_reports_and_ends() {
     let expected = "thalweg: the host table has no entry for endpoint 7: the others could not reach it\n";
     assert_eq!((unlisted.0, unlisted.2.as_str()), (Some(2), expected));
     assert_eq!(absent.0, Some(1));
-    assert!(absent.2.starts_with("thalweg: no interface \"eth9\", did you mean \"eth0\"?"), "{}", absent.2);
+    assert!(absent.2.starts_with("thalweg: no interface \"eth9\", did you mean "), "{}", absent.2);
 }
