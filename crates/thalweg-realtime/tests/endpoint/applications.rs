@@ -23,6 +23,10 @@ pub(crate) fn check(network: &Network) {
         ..ProcessOptions::new("eth0", 1, arbiter.address(), network.hosts())
     };
     let endpoint = EndpointThread::start(options);
+    // The kernel sends nothing of its own by the TAP interface.
+    let interfaces = network.interfaces();
+    let tap = interfaces.lines().find(|line| line.starts_with("thalweg0"));
+    assert!(tap.is_some_and(|line| !line.contains("fe80")), "{interfaces}");
     round_trips_grow_by_the_delay(network, &arbiter);
     marks_arrive_with_correct_checksums(network, &arbiter);
     drops_are_losses(network, &arbiter);

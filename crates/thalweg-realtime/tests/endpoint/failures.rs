@@ -94,7 +94,7 @@ fn without_an_arbiter_packets_expire(network: &Network) {
     options.protocol.max_packets = 8;
     let endpoint = EndpointThread::start(options);
     let sockets = network.sockets();
-    (0..20).for_each(|_| send(&sockets));
+    (0..200).for_each(|_| send(&sockets));
     sockets.1.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
     assert!(sockets.1.recv(&mut [0; 10]).is_err());
     endpoint.wait_for(|event| matches!(event, Event::ArbiterSilent { address: NOBODY, .. }));

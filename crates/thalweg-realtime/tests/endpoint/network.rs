@@ -88,9 +88,9 @@ impl Network {
         (sender, receiver)
     }
 
-    /// The names of the sender's interfaces.
+    /// The sender's interfaces and their addresses.
     pub(crate) fn interfaces(&self) -> String {
-        String::from_utf8(ip(&["-n", &self.sender, "-br", "link"]).stdout).unwrap()
+        String::from_utf8(ip(&["-n", &self.sender, "-br", "address"]).stdout).unwrap()
     }
 }
 
