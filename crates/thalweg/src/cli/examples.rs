@@ -203,11 +203,11 @@ const LAB: [Example; 5] = [
 const ENDPOINT: [Example; 2] = [
     Example {
         about: "Send the packets of this host through an emulated network",
-        command: "sudo thalweg endpoint -i eth0 -n 1 -a 10.9.0.1:4433 --hosts hosts.txt",
+        command: "sudo thalweg endpoint -i eth0 -n 1 -a 10.9.0.1:6589 --hosts hosts.txt",
     },
     Example {
         about: "The same for a network namespace, with an arbiter in this one, as fast as possible",
-        command: "sudo thalweg endpoint -i eth0 -n 1 -a 127.0.0.1:4433 --hosts hosts.txt --namespace h1 --wait busy-poll",
+        command: "sudo thalweg endpoint -i eth0 -n 1 -a 127.0.0.1:6589 --hosts hosts.txt --namespace h1 --wait busy-poll",
     },
 ];
 
