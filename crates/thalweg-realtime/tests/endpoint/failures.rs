@@ -171,7 +171,8 @@ fn a_killed_endpoint_leaves_the_host_as_it_was(network: &Network) {
     let Err(ProcessError::Interception(error)) = EndpointProcess::start(options(network, NOBODY)) else {
         panic!("a second endpoint has started");
     };
-    assert_eq!(error.to_string(), "another endpoint runs on eth0: stop it first");
+    let expected = format!("eth0 is held by process {}: another endpoint runs on it", child.id());
+    assert_eq!(error.to_string(), expected);
     child.kill().unwrap();
     child.wait().unwrap();
     send(&sockets);

@@ -18,11 +18,10 @@ mod written;
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd as _, RawFd};
-use std::os::linux::net::SocketAddrExt as _;
-use std::os::unix::net::{SocketAddr as UnixAddress, UnixDatagram};
 
 use thalweg_linux::bpf::object::Loaded;
 use thalweg_linux::bpf::{Link, Map, MappedArray, Object, ObjectError, PerCpuMap, Program, ProgramKind};
+use thalweg_linux::name_lock::{LockError, NameLock};
 use thalweg_linux::netdevice::interface_names;
 use thalweg_linux::socket::Socket;
 use thalweg_linux::tun::Tap;
@@ -98,10 +97,12 @@ pub enum InterceptionError {
         mtu: u32,
     },
     /// Another endpoint runs on the interface.
-    #[error("another endpoint runs on {name}: stop it first")]
+    #[error("{name} is {source}: another endpoint runs on it")]
     InUse {
         /// The interface.
         name: String,
+        /// The process.
+        source: LockError,
     },
     /// The kernel is too old.
     #[error("the kernel is {version}: interception needs Linux 6.6 or newer")]
@@ -178,8 +179,8 @@ pub(super) struct Interception {
     netlink: Netlink,
     passed: PerCpuMap<4, 16>,
     written: Option<WrittenBytes>,
-    /// Bound to a name of the interface, so that there is one endpoint per interface.
-    _lock: UnixDatagram,
+    /// So that there is one endpoint per interface.
+    _lock: NameLock,
 }
 
 impl Interception {
@@ -314,13 +315,11 @@ fn check_interface(ioctls: &Socket, name: &str) -> Result<i32, InterceptionError
     }
 }
 
-/// Reserves the interface. The name is in the network namespace, and ends with the process.
-fn lock(interface: &str, index: i32) -> Result<UnixDatagram, InterceptionError> {
-    let address = UnixAddress::from_abstract_name(format!("thalweg-endpoint-{index}"));
-    let bound = address.and_then(|address| UnixDatagram::bind_addr(&address));
-    bound.map_err(|source| match source.kind() {
-        io::ErrorKind::AddrInUse => InterceptionError::InUse { name: interface.to_owned() },
-        _ => failed(interface, "reserve the interface", source),
+/// Reserves the interface.
+fn lock(interface: &str, index: i32) -> Result<NameLock, InterceptionError> {
+    NameLock::acquire(&format!("thalweg-endpoint/{index}")).map_err(|error| match error {
+        LockError::System(source) => failed(interface, "reserve the interface", source),
+        source @ LockError::Held { .. } => InterceptionError::InUse { name: interface.to_owned(), source },
     })
 }
 
