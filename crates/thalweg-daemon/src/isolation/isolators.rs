@@ -20,20 +20,20 @@ use crate::control::instance;
 use crate::emulation::Emulation;
 use crate::isolation::emulated::Emulated;
 
-/// Opens the configured isolator, with the privileges of the start.
+/// Opens the configured isolator, with the privileges of the start. A dry run has one that logs: it sets up no queue, connects to no switch and
+/// starts no command. Only the emulated network is the daemon's own.
 ///
 /// # Errors
 /// A message, if a privilege is missing, or the interface cannot be used.
 pub(super) fn open(
     config: &IsolatorConfig,
     emulation: Option<&Emulation>,
+    is_dry_run: bool,
 ) -> Result<Box<dyn Isolator>, String> {
     match config {
+        IsolatorConfig::Emulated => emulated(emulation),
+        _ if is_dry_run => Ok(Box::new(Log)),
         IsolatorConfig::Log => Ok(Box::new(Log)),
-        IsolatorConfig::Emulated => {
-            let emulation = emulation.ok_or_else(|| "requires [emulate]".to_owned())?;
-            Ok(Box::new(Emulated::new(emulation.clone())))
-        }
         IsolatorConfig::Exec(options) => Ok(Box::new(Exec::new(options.clone()))),
         IsolatorConfig::Webhook { options, token_file } => {
             let token = token_file.as_deref().map(read_token).transpose()?;
@@ -54,6 +54,11 @@ pub(super) fn open(
             Ok(Box::new(OpenFlow::new(options, tls, namespace.clone())))
         }
     }
+}
+
+fn emulated(emulation: Option<&Emulation>) -> Result<Box<dyn Isolator>, String> {
+    let emulation = emulation.ok_or_else(|| "requires [emulate]".to_owned())?;
+    Ok(Box::new(Emulated::new(emulation.clone())))
 }
 
 /// Reads the token of a webhook.

@@ -68,7 +68,7 @@ impl Isolation {
         hub: Arc<Hub>,
         lifecycle: Lifecycle,
     ) -> Result<(PreparedIsolation, FindingSender), String> {
-        let isolator = isolators::open(&config.isolator, emulation)
+        let isolator = isolators::open(&config.isolator, emulation, config.options.dry_run)
             .map_err(|error| format!("isolation by {}: {error}", config.isolator.name()))?;
         let (sender, findings): (_, Receiver<CollectorFinding>) =
             FindingSender::new(config.collectors.clone());

@@ -221,12 +221,16 @@ impl Exchange<'_> {
         let known = *self.index;
         if let Some(index) = known {
             let error = self.wait_for_new_cache(index).await?;
-            match self.counters(index, error).await? {
-                // A removed interface may be shown as down, beside a new one of its name.
-                Outcome::Reading(reading) if reading.is_up || self.resolve().await? == index => {
+            match self.counters(index, error).await {
+                // A removed interface may be shown as down, or without some objects, beside a new one of its name.
+                Ok(Outcome::Reading(reading)) if reading.is_up || self.resolve().await? == index => {
                     return Ok(*reading);
                 }
-                Outcome::Reading(_) | Outcome::IndexChanged => *self.index = None,
+                Err(error @ ReadError::NoCounter { .. }) if self.resolve().await? == index => {
+                    return Err(error);
+                }
+                Ok(_) | Err(ReadError::NoCounter { .. }) => *self.index = None,
+                Err(error) => return Err(error),
             }
         }
         let index = self.resolve().await?;

@@ -131,6 +131,23 @@ fn an_interface_that_is_created_again_has_another_index_and_no_interval() {
 }
 
 #[test]
+fn an_interface_whose_old_index_has_lost_an_object_is_looked_up_again() {
+    with_agent(&[V2C, &Agent::own_values()].concat(), |agent| {
+        agent.set_values(&format!("{DISCARDS} 1"));
+        let mut snmp = source(options(v2c()));
+        let before = first(&mut snmp);
+        agent.ip("link delete wan0");
+        agent.ip("link add wan0 index 201 type veth peer name lan0 index 202");
+        agent.ip("link set wan0 up");
+        agent.ip("link set lan0 up");
+        // A script gives the discards of interfaces that exist; net-snmp still shows the others of the old one.
+        agent.set_values(&format!("{} 2", DISCARDS.replace(".101", ".201")));
+        let after = until(|| snmp.read(&monotonic).ok().filter(|reading| reading.index == 201));
+        assert_eq!(between(&before, &after).loss, Err(Unusable::Reindexed));
+    });
+}
+
+#[test]
 fn a_restarted_agent_costs_one_interval() {
     with_agent(&[V2C, V3].concat(), |agent| {
         let mut snmp = source(options(v3("authentication")));

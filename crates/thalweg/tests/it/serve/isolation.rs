@@ -154,7 +154,8 @@ fn a_command_redirects_and_releases() {
 
 #[test]
 fn a_dry_run_redirects_nothing() {
-    let serve = isolating("actuator = \"log\"\ndry_run = true\n");
+    // The command would fail at the start.
+    let serve = isolating("actuator = \"exec\"\ncommand = [\"/bin/false\"]\ndry_run = true\n");
     serve.wait("some were withheld", |serve| count(serve, "withheld") >= 2);
     let redirections = serve.get("/v1/redirections").unwrap();
     assert_eq!((count(&serve, "redirected"), &redirections["active"]), (0, &json!([])));
