@@ -103,11 +103,11 @@ pub enum RedirectionPhase {
     Confirmed,
     /// The flow is to be released once its packets have left the scavenger queue.
     Draining,
-    /// The actuator has been asked to release the flow.
+    /// The actuator has been asked to release the flow, or is asked again after a failure.
     Releasing,
     /// The flow is no longer redirected.
     Released,
-    /// The flow could not be redirected, or not be released.
+    /// The flow could not be redirected.
     Failed,
     /// The flow was not redirected, because of a dry run.
     Withheld,

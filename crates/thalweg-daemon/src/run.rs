@@ -7,7 +7,8 @@
 //! own.
 //!
 //! **Stop** (SIGTERM, SIGINT). Collectors export their flows and windows, and records are written. After
-//! [`STOP_LIMIT`](super::service::STOP_LIMIT) the process logs what is unfinished, and ends. A second signal ends it immediately.
+//! [`STOP_LIMIT`](super::service::STOP_LIMIT) the process logs what is unfinished, and ends. Isolation has
+//! [a limit of its own](Service::stop_limit). A second signal ends it immediately.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -32,7 +33,8 @@ use super::watchdog::Watchdog;
 /// Runs the daemon until a stop signal. `verbose` overrides the log level of the file until the next reload.
 ///
 /// # Errors
-/// If the daemon cannot start: the file is invalid, the API cannot listen, or memory does not suffice.
+/// If the daemon cannot start: the file is invalid, the API cannot listen, or memory does not suffice. After the stop, if flows may still be
+/// redirected.
 pub fn run(path: &Path, verbose: bool) -> anyhow::Result<()> {
     let mut config = host::load(path)?;
     if verbose {
@@ -78,12 +80,12 @@ pub fn run(path: &Path, verbose: bool) -> anyhow::Result<()> {
         spawn_thread("reload", move || reloader.run(&signals))?;
     }
     watch(&service, &signals, &supervisor);
-    supervisor.notify_stopping();
+    supervisor.notify_stopping(service.stop_limit());
     tracing::info!("stopping");
     // A stop has its own limit, so the watchdog is notified until it ends.
-    service.stop(|| supervisor.notify_watchdog());
+    let stopped = service.stop(|| supervisor.notify_watchdog());
     tracing::info!("stopped");
-    Ok(())
+    stopped
 }
 
 /// Runs until a stop signal: notifies systemd, and forwards dump requests. Never blocks.

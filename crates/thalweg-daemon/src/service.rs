@@ -36,8 +36,11 @@ use thalweg_http::Listener;
 use thalweg_http::access::Access;
 use thalweg_linux::clock::realtime;
 
-/// Maximum duration of a stop: less than systemd's timeout in `packaging/thalweg.service`.
+/// Maximum duration of a stop, except for that of isolation: less than systemd's timeout in `packaging/thalweg.service`.
 pub const STOP_LIMIT: Duration = Duration::from_secs(8);
+
+/// Time of a stop for what isolation does besides waiting for others.
+const ISOLATION_MARGIN: Duration = Duration::from_secs(2);
 
 /// Interval at which a stop checks whether threads have ended.
 const TICK: Duration = Duration::from_millis(20);
@@ -75,6 +78,8 @@ pub struct Service {
     dump_queue: DumpQueue,
     /// Threads that end after their input ends.
     writers: Vec<JoinHandle<()>>,
+    /// The thread of isolation, until the stop.
+    isolation_thread: Option<JoinHandle<Result<(), String>>>,
     has_stopped: Arc<AtomicBool>,
 }
 
@@ -230,11 +235,11 @@ impl PreparedService {
             access,
             dump_queue,
             writers,
+            isolation_thread: None,
             has_stopped,
         };
-        if let Some(prepared) = isolation {
-            service.writers.push(prepared.start().context("cannot start isolation")?);
-        }
+        service.isolation_thread =
+            isolation.map(PreparedIsolation::start).transpose().context("cannot start isolation")?;
         Ok(service)
     }
 }
@@ -275,14 +280,24 @@ impl Service {
         self.dump_queue.put(DumpSignal::Signal);
     }
 
-    /// Stops the daemon: collectors export their flows and windows, and records are written. Calls `beat` while it waits. After
-    /// [`STOP_LIMIT`] it logs what is unfinished, and returns.
-    pub fn stop(mut self, beat: impl Fn()) {
-        self.end(&beat);
+    /// Returns the maximum duration of a stop: [`STOP_LIMIT`], or longer if isolation may need it.
+    pub fn stop_limit(&self) -> Duration {
+        let isolation = self.isolation.as_ref().map(|isolation| isolation.stop_limit() + ISOLATION_MARGIN);
+        STOP_LIMIT.max(isolation.unwrap_or_default())
     }
 
-    fn end(&mut self, beat: &dyn Fn()) {
-        let Some(server) = self.server.take() else { return };
+    /// Stops the daemon: flows are released, collectors export their flows and windows, and records are written. Calls `beat` while it waits.
+    /// After [`STOP_LIMIT`], and with isolation after [`stop_limit`](Self::stop_limit), it logs what is unfinished, and returns.
+    ///
+    /// # Errors
+    /// If flows may still be redirected.
+    pub fn stop(mut self, beat: impl Fn()) -> anyhow::Result<()> {
+        self.end(&beat)
+    }
+
+    fn end(&mut self, beat: &dyn Fn()) -> anyhow::Result<()> {
+        let Some(server) = self.server.take() else { return Ok(()) };
+        let isolation_until = Instant::now() + self.stop_limit();
         self.daemon.stop();
         if let Some(emulation) = self.daemon.emulation() {
             emulation.stop();
@@ -298,18 +313,36 @@ impl Service {
         self.has_stopped.store(true, Ordering::Relaxed);
         let have_written = self.writers.iter().filter(|writer| wait_until(writer, until, beat)).count();
         log_unfinished(&self.daemon, are_stopped && have_written == self.writers.len());
+        let isolation = self.end_isolation(isolation_until, beat);
         drop(server);
+        isolation
+    }
+
+    /// Waits until isolation has stopped.
+    fn end_isolation(&mut self, until: Instant, beat: &dyn Fn()) -> anyhow::Result<()> {
+        let Some(thread) = self.isolation_thread.take() else { return Ok(()) };
+        let result = match wait_until(&thread, until, beat) {
+            true => thread.join().unwrap_or_else(|_| Err("its thread has panicked".to_owned())),
+            false => {
+                let limit_s = self.stop_limit().as_secs();
+                tracing::error!(limit_s, "stop of isolation timed out: flows may still be redirected");
+                Err(format!("it has not stopped within {limit_s} s"))
+            }
+        };
+        result
+            .map_err(|error| anyhow::anyhow!("isolation not removed, flows may still be redirected: {error}"))
     }
 }
 
 impl Drop for Service {
     fn drop(&mut self) {
-        self.end(&|| ());
+        // What is wrong is in the log.
+        let _ = self.end(&|| ());
     }
 }
 
 /// Waits for a thread until `until`. Returns whether it has ended.
-fn wait_until(thread: &JoinHandle<()>, until: Instant, beat: &dyn Fn()) -> bool {
+fn wait_until<T>(thread: &JoinHandle<T>, until: Instant, beat: &dyn Fn()) -> bool {
     while !thread.is_finished() && Instant::now() < until {
         beat();
         std::thread::sleep(TICK);

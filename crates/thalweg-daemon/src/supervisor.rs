@@ -5,6 +5,9 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
+/// Time of the process to end after its stop.
+const STOP_MARGIN: Duration = Duration::from_secs(2);
+
 /// The notification socket of systemd; none if systemd did not start this process.
 #[derive(Debug, Default)]
 pub(super) struct Supervisor {
@@ -39,9 +42,10 @@ impl Supervisor {
         self.send("RELOADING=1\nSTATUS=reloading");
     }
 
-    /// The daemon is stopping.
-    pub(super) fn notify_stopping(&self) {
-        self.send("STOPPING=1\nSTATUS=stopping");
+    /// The daemon is stopping, which may take this long. If that exceeds `TimeoutStopSec`, systemd waits longer.
+    pub(super) fn notify_stopping(&self, limit: Duration) {
+        let limit = (limit + STOP_MARGIN).as_micros();
+        self.send(&format!("STOPPING=1\nSTATUS=stopping\nEXTEND_TIMEOUT_USEC={limit}"));
     }
 
     /// All collectors are healthy.
@@ -87,9 +91,10 @@ mod tests {
         supervisor.notify_ready("two collectors");
         supervisor.notify_reloading();
         supervisor.notify_watchdog();
-        supervisor.notify_stopping();
+        supervisor.notify_stopping(Duration::from_secs(8));
         let received = ["READY=1\nSTATUS=two collectors", "RELOADING=1\nSTATUS=reloading", "WATCHDOG=1"];
-        for expected in received.into_iter().chain(["STOPPING=1\nSTATUS=stopping"]) {
+        let stopping = "STOPPING=1\nSTATUS=stopping\nEXTEND_TIMEOUT_USEC=10000000";
+        for expected in received.into_iter().chain([stopping]) {
             let mut bytes = [0; 100];
             let length = systemd.recv(&mut bytes).unwrap();
             assert_eq!(std::str::from_utf8(&bytes[..length]), Ok(expected));

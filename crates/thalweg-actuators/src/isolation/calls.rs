@@ -1,9 +1,12 @@
 //! Calls of another program or server, one for each redirection and release, on a fixed number of threads.
 //!
 //! So calls are bounded, and those of a flow are in order: a flow has at most one command without an answer.
+//!
+//! **Stop**: calls to redirect a flow that wait are dropped at once, those to release one after the time that the daemon gives them. Then the
+//! reset removes everything.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded, unbounded};
@@ -20,14 +23,34 @@ pub(super) trait Caller: Send + Sync + 'static {
     /// Redirects or releases a flow.
     ///
     /// # Errors
-    /// A message.
-    fn call(&self, call: &Call) -> Result<(), String>;
+    /// A message, and whether the router may have changed.
+    fn call(&self, call: &Call) -> Result<(), CallError>;
 
-    /// Removes what an earlier run left.
+    /// Removes what an earlier run left. Takes no longer than the timeout.
     ///
     /// # Errors
     /// A message.
     fn reset(&self) -> Result<(), String>;
+
+    /// Ends running calls early, if that is possible, and all later ones.
+    fn interrupt(&self) {}
+}
+
+/// Why a call failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum CallError {
+    /// The call had no effect.
+    Failed(String),
+    /// Nobody knows whether it had one, such as after a timeout.
+    Unknown(String),
+}
+
+impl CallError {
+    pub(super) fn into_message(self) -> String {
+        match self {
+            CallError::Failed(message) | CallError::Unknown(message) => message,
+        }
+    }
 }
 
 /// A redirection or a release.
@@ -52,11 +75,45 @@ pub(super) struct Calls<C> {
     queue: Option<Sender<Call>>,
     answers: Receiver<Input>,
     answer_sender: Sender<Input>,
-    calls: Arc<AtomicU64>,
-    failed_calls: Arc<AtomicU64>,
-    /// Whether waiting calls are to be skipped.
-    is_stopping: Arc<AtomicBool>,
+    progress: Arc<Progress>,
     threads: Vec<JoinHandle<()>>,
+}
+
+/// What the threads share.
+#[derive(Debug, Default)]
+struct Progress {
+    calls: AtomicU64,
+    failed_calls: AtomicU64,
+    /// The error of the last call; `None` if it succeeded.
+    problem: Mutex<Option<String>>,
+    /// Whether calls to redirect a flow that wait are to be dropped.
+    drops_redirects: AtomicBool,
+    /// Whether all calls that wait are to be dropped.
+    is_stopping: AtomicBool,
+}
+
+impl Progress {
+    fn problem(&self) -> MutexGuard<'_, Option<String>> {
+        self.problem.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a call.
+    fn count(&self, error: Option<&str>) {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        self.failed_calls.fetch_add(u64::from(error.is_some()), Ordering::Relaxed);
+        *self.problem() = error.map(str::to_owned);
+    }
+
+    /// Makes a call, unless it is dropped. Returns its answer.
+    fn work(&self, call: &Call, caller: &impl Caller) -> Input {
+        if self.drops_redirects.load(Ordering::Relaxed) && call.action == Action::Redirect {
+            return call.failed("the daemon stops".to_owned());
+        }
+        let done = caller.call(call);
+        let error = done.as_ref().err().cloned().map(CallError::into_message);
+        self.count(error.map(|error| format!("{}: {error}", call.action.name())).as_deref());
+        call.answer(done)
+    }
 }
 
 impl<C: Caller> Calls<C> {
@@ -64,16 +121,13 @@ impl<C: Caller> Calls<C> {
     pub(super) fn new(caller: C, concurrency: usize) -> Calls<C> {
         // At most one answer for each call that the loop has commanded, which is bounded.
         let (answer_sender, answers) = unbounded();
-        let (calls, failed_calls, is_stopping) = Default::default();
         Calls {
             caller: Arc::new(caller),
             concurrency,
             queue: None,
             answers,
             answer_sender,
-            calls,
-            failed_calls,
-            is_stopping,
+            progress: Arc::default(),
             threads: Vec::new(),
         }
     }
@@ -85,17 +139,13 @@ impl<C: Caller> Calls<C> {
         for _ in 0..self.concurrency.max(1) {
             let (queue, answers, caller) =
                 (queue.clone(), self.answer_sender.clone(), Arc::clone(&self.caller));
-            let (calls, failed_calls) = (Arc::clone(&self.calls), Arc::clone(&self.failed_calls));
-            let is_stopping = Arc::clone(&self.is_stopping);
+            let progress = Arc::clone(&self.progress);
             let work = move || {
                 for call in queue {
-                    if is_stopping.load(Ordering::Relaxed) {
+                    if progress.is_stopping.load(Ordering::Relaxed) {
                         return;
                     }
-                    let done = caller.call(&call);
-                    calls.fetch_add(1, Ordering::Relaxed);
-                    failed_calls.fetch_add(u64::from(done.is_err()), Ordering::Relaxed);
-                    if answers.send(call.answer(done)).is_err() {
+                    if answers.send(progress.work(&call, &*caller)).is_err() {
                         return;
                     }
                 }
@@ -130,9 +180,21 @@ impl<C: Caller> Calls<C> {
         self.answers.try_iter().collect()
     }
 
-    /// Ends the threads after their present calls, and removes everything. Calls that wait are skipped.
+    /// Returns the error of the last call, if it failed.
+    pub(super) fn check(&self) -> Result<Vec<String>, String> {
+        self.progress.problem().clone().map_or(Ok(Vec::new()), Err)
+    }
+
+    /// Drops calls to redirect a flow that wait.
+    pub(super) fn prepare_stop(&self) {
+        self.progress.drops_redirects.store(true, Ordering::Relaxed);
+    }
+
+    /// Drops calls that wait, ends the threads, and removes everything. Running calls end early if that is possible, otherwise by their
+    /// timeout.
     pub(super) fn stop(&mut self) -> Result<(), String> {
-        self.is_stopping.store(true, Ordering::Relaxed);
+        self.progress.is_stopping.store(true, Ordering::Relaxed);
+        self.caller.interrupt();
         self.queue = None;
         for thread in self.threads.drain(..) {
             // A call that panicked has failed.
@@ -142,17 +204,25 @@ impl<C: Caller> Calls<C> {
     }
 
     fn reset(&self) -> Result<(), String> {
-        self.calls.fetch_add(1, Ordering::Relaxed);
         let done = self.caller.reset();
-        self.failed_calls.fetch_add(u64::from(done.is_err()), Ordering::Relaxed);
+        self.progress.count(done.as_ref().err().map(String::as_str));
         done
     }
 
     pub(super) fn counters(&self) -> IsolatorCounters {
         IsolatorCounters {
-            calls: self.calls.load(Ordering::Relaxed),
-            failed_calls: self.failed_calls.load(Ordering::Relaxed),
+            calls: self.progress.calls.load(Ordering::Relaxed),
+            failed_calls: self.progress.failed_calls.load(Ordering::Relaxed),
             ..IsolatorCounters::default()
+        }
+    }
+}
+
+impl Action {
+    fn name(self) -> &'static str {
+        match self {
+            Action::Redirect => "redirect",
+            Action::Release => "release",
         }
     }
 }
@@ -161,12 +231,15 @@ impl Call {
     /// Returns action, protocol, source, source port, destination and destination port as text.
     pub(super) fn arguments(&self) -> [String; 6] {
         let FlowKey { src_port, dst_port, protocol, .. } = self.key;
-        let action = match self.action {
-            Action::Redirect => "redirect",
-            Action::Release => "release",
-        };
         let (src, dst) = (self.key.src().to_string(), self.key.dst().to_string());
-        [action.to_owned(), protocol.to_string(), src, src_port.to_string(), dst, dst_port.to_string()]
+        [
+            self.action.name().to_owned(),
+            protocol.to_string(),
+            src,
+            src_port.to_string(),
+            dst,
+            dst_port.to_string(),
+        ]
     }
 
     /// Returns the same as JSON. No text needs an escape.
@@ -179,11 +252,12 @@ impl Call {
         )
     }
 
-    fn answer(&self, done: Result<(), String>) -> Input {
+    fn answer(&self, done: Result<(), CallError>) -> Input {
         match (self.action, done) {
             (Action::Redirect, Ok(())) => Input::Redirected(self.id),
             (Action::Release, Ok(())) => Input::Released(self.id),
-            (_, Err(error)) => self.failed(error),
+            (Action::Redirect, Err(CallError::Unknown(error))) => Input::Unknown(self.id, error),
+            (_, Err(error)) => self.failed(error.into_message()),
         }
     }
 

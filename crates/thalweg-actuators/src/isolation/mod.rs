@@ -75,10 +75,14 @@ pub trait Isolator: Send {
         Ok(Vec::new())
     }
 
+    /// The daemon is about to stop: requests to redirect a flow that have not started are answered as failed. Releases follow, then
+    /// [`stop`](Self::stop).
+    fn prepare_stop(&mut self) {}
+
     /// Removes what it has set up, unless it is to be kept for the next start.
     ///
     /// # Errors
-    /// A message, if something remains.
+    /// A message, if something remains, or may.
     fn stop(&mut self) -> Result<(), String> {
         Ok(())
     }

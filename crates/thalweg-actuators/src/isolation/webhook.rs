@@ -4,15 +4,18 @@
 //! Each redirection and release is a POST with a JSON body: `action` (`redirect` or `release`), `redirection`, `protocol`,
 //! `src`, `src_port`, `dst` and `dst_port`. A status of 200 to 299 is success. Redirects are not followed. At the start, and when
 //! the daemon stops, `{"action":"reset"}` asks to remove what an earlier run left.
+//!
+//! Without a response, or if a gateway has none (502 and 504), nobody knows whether the flow is redirected.
 
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use thalweg_control::isolate::{Command, Input};
 use thalweg_wire::web_url::hide_secrets_within;
 use thalweg_wire::{Secret, Timestamp, WebUrl};
-use ureq::Agent;
+use ureq::{Agent, Error, Timeout};
 
-use super::calls::{Call, Caller, Calls, RESET};
+use super::calls::{Call, CallError, Caller, Calls, RESET};
 use super::{Isolator, IsolatorCounters};
 
 /// Maximum length of a response in an error.
@@ -70,6 +73,14 @@ impl Isolator for Webhook {
         self.0.answers()
     }
 
+    fn maintain(&mut self, _now: Timestamp) -> Result<Vec<String>, String> {
+        self.0.check()
+    }
+
+    fn prepare_stop(&mut self) {
+        self.0.prepare_stop();
+    }
+
     fn stop(&mut self) -> Result<(), String> {
         self.0.stop()
     }
@@ -84,20 +95,25 @@ impl Endpoint {
     ///
     /// # Errors
     /// A message, if there is no response in time, or it is no success. It contains no secret, even if the server repeats the token.
-    fn post(&self, body: &str) -> Result<(), String> {
+    fn post(&self, body: &str) -> Result<(), CallError> {
         let request = self.agent.post(self.options.url.expose()).header("content-type", "application/json");
         let request = match &self.options.token {
             Some(token) => request.header("authorization", format!("Bearer {}", token.expose())),
             None => request,
         };
-        let mut response = request.send(body).map_err(|error| hide_secrets_within(&error.to_string()))?;
+        let mut response = request.send(body).map_err(|error| self.explain(&error))?;
         match response.status() {
             status if status.is_success() => Ok(()),
             status => {
                 let text = response.body_mut().with_config().limit(1 << 20).read_to_string();
                 let text = self.without_token(&text.unwrap_or_default());
                 let text: String = text.trim().chars().take(MAX_MESSAGE).collect();
-                Err(format!("status {status}{}{text}", if text.is_empty() { "" } else { ": " }))
+                let error = format!("status {status}{}{text}", if text.is_empty() { "" } else { ": " });
+                // A gateway has no answer of the server behind it.
+                Err(match status.as_u16() {
+                    502 | 504 => CallError::Unknown(error),
+                    _ => CallError::Failed(error),
+                })
             }
         }
     }
@@ -109,15 +125,44 @@ impl Endpoint {
             None => text,
         }
     }
+
+    /// Says what happened to a request without a response. Contains no secret.
+    fn explain(&self, error: &Error) -> CallError {
+        let (timeout, text) = (self.options.timeout, hide_secrets_within(&error.to_string()));
+        match error {
+            Error::Timeout(Timeout::Resolve | Timeout::Connect) => {
+                CallError::Failed(format!("no connection after {timeout:?}"))
+            }
+            Error::Timeout(_) => CallError::Unknown(format!("timed out after {timeout:?}")),
+            Error::Io(error) => match error.kind() {
+                ErrorKind::UnexpectedEof
+                | ErrorKind::ConnectionReset
+                | ErrorKind::ConnectionAborted
+                | ErrorKind::BrokenPipe => CallError::Unknown("the server closed the connection".to_owned()),
+                ErrorKind::TimedOut | ErrorKind::WouldBlock => {
+                    CallError::Unknown(format!("timed out after {timeout:?}"))
+                }
+                ErrorKind::ConnectionRefused | ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable => {
+                    CallError::Failed(text)
+                }
+                _ => CallError::Unknown(text),
+            },
+            Error::HostNotFound | Error::BadUri(_) | Error::ConnectionFailed | Error::Tls(_) => {
+                CallError::Failed(text)
+            }
+            _ => CallError::Unknown(text),
+        }
+    }
 }
 
 impl Caller for Endpoint {
-    fn call(&self, call: &Call) -> Result<(), String> {
+    fn call(&self, call: &Call) -> Result<(), CallError> {
         self.post(&call.json())
     }
 
     fn reset(&self) -> Result<(), String> {
-        self.post(RESET).map_err(|error| format!("reset at {}: {error}", self.options.url))
+        let done = self.post(RESET);
+        done.map_err(|error| format!("reset at {}: {}", self.options.url, error.into_message()))
     }
 }
 
@@ -199,6 +244,49 @@ mod tests {
             assert_eq!(error, status);
         }
         assert_eq!((webhook.counters().calls, webhook.counters().failed_calls), (4, 2));
+    }
+
+    #[test]
+    fn a_request_without_a_response_has_an_unknown_result() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/flows", listener.local_addr().unwrap()).parse().unwrap();
+        let token = None;
+        let timeout = Duration::from_secs(1);
+        let mut webhook = Webhook::new(WebhookOptions { url, token, timeout, concurrency: 1 });
+        // The first connection has one response; the second is read and closed; the third stays open.
+        let server = std::thread::spawn(move || {
+            let mut open = Vec::new();
+            for number in 0..3 {
+                let (mut stream, _) = listener.accept().unwrap();
+                let mut text = Vec::new();
+                let mut bytes = [0; 512];
+                while !text.ends_with(b"}\n") {
+                    let length = stream.read(&mut bytes).unwrap();
+                    text.extend_from_slice(&bytes[..length]);
+                }
+                match number {
+                    0 => write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+                        .unwrap(),
+                    1 => {}
+                    _ => open.push(stream),
+                }
+            }
+            open
+        });
+        webhook.start().unwrap();
+        let key = "tcp 10.0.0.1:5001 > 10.0.0.2:443".parse().unwrap();
+        for expected in ["the server closed the connection", "timed out after 1s"] {
+            webhook.execute(Command::Redirect(RedirectionId(7), key), Timestamp(0));
+            let Input::Unknown(RedirectionId(7), error) = answer(&mut webhook) else {
+                panic!("its result is unknown")
+            };
+            assert_eq!(error, expected);
+            assert_eq!(webhook.maintain(Timestamp(0)), Err(format!("redirect: {expected}")));
+        }
+        drop(server.join());
+        webhook.execute(Command::Redirect(RedirectionId(7), key), Timestamp(0));
+        let Input::Failed(_, error) = answer(&mut webhook) else { panic!("nothing was sent") };
+        assert!(error.contains("refused"), "{error}");
     }
 
     #[test]

@@ -50,6 +50,8 @@ pub enum Input {
     Redirected(RedirectionId),
     /// A flow could not be redirected; nothing has changed.
     Failed(RedirectionId, String),
+    /// Nobody knows whether a flow is redirected: the actuator was asked, and did not say. The reason.
+    Unknown(RedirectionId, String),
     /// A flow is no longer redirected.
     Released(RedirectionId),
     /// The flow has sent since the [reading](Input::Reading) on which its release was based. It is still redirected.
@@ -65,7 +67,7 @@ pub enum Input {
 /// A command of isolation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// Redirect a flow. Answer with [`Input::Redirected`] or [`Input::Failed`].
+    /// Redirect a flow. Answer with [`Input::Redirected`], [`Input::Failed`] or [`Input::Unknown`].
     Redirect(RedirectionId, FlowKey),
     /// Extend the expiry of these redirections. No answer.
     Refresh(Vec<(RedirectionId, FlowKey)>),
@@ -93,7 +95,7 @@ impl Command {
 impl Input {
     /// Whether this answers a command.
     pub fn is_answer(&self) -> bool {
-        let is_of_redirect = matches!(self, Input::Redirected(_) | Input::Failed(..));
+        let is_of_redirect = matches!(self, Input::Redirected(_) | Input::Failed(..) | Input::Unknown(..));
         is_of_redirect
             || matches!(self, Input::Released(_) | Input::StillSending(_) | Input::ReleaseFailed(..))
     }

@@ -33,6 +33,9 @@
 //! cheetah flow that is released as quiet is not redirected when it sends again, because its collector reports it once. So `quiet` is to be longer than
 //! the collector's idle timeout.
 //!
+//! **Unknown result**: a request that timed out may have taken effect. Such a flow is released before its redirection ends, whether it is given
+//! up or cancelled. **Releases** are repeated until one succeeds, after 1 s, 2 s, up to a minute. Until then the redirection is active.
+//!
 //! **Time** is an argument, from a clock that does not step. **Deterministic**: the same inputs give the same commands.
 //! **Bounded**: by `max_redirections` and `history` of [`IsolationOptions`]. Each flow that is not redirected is counted. What goes through
 //! all redirections does so in parts, so that a finding never waits for long.
@@ -57,11 +60,14 @@ pub use redirection::{EndCause, Phase, RedirectionReport};
 use turn::Turn;
 use waiting_list::WaitingList;
 
-/// Attempts to redirect or to release a flow before it counts as failed.
+/// Attempts to redirect a flow before that counts as failed.
 const MAX_ATTEMPTS: u32 = 5;
 
-/// Time before the second attempt; doubles with each.
+/// Time before the second attempt to redirect or to release a flow; doubles with each, up to [`MAX_RETRY`].
 const RETRY_AFTER: Nanos = Nanos::from_secs(1);
+
+/// Maximum time before the next attempt. Those to release a flow have no end.
+const MAX_RETRY: Nanos = Nanos::from_secs(60);
 
 /// Redirections of a flow in a row that fail, before it is left alone.
 const MAX_TRIES: u32 = 8;
@@ -179,6 +185,7 @@ impl Isolation {
             Input::ReleaseAll => self.release_all(now),
             Input::Redirected(id) => self.redirected(id, now),
             Input::Failed(id, error) => self.failed(id, error, now),
+            Input::Unknown(id, error) => self.unknown(id, error, now),
             Input::Released(id) => self.released(id, now),
             Input::StillSending(id) => self.still_sending(id, now),
             Input::ReleaseFailed(id, error) => self.release_failed(id, error, now),
@@ -341,14 +348,23 @@ impl Isolation {
         match it.report.phase {
             Phase::Waiting => {
                 it.report.end_cause = Some(cause);
-                self.counters.cancelled += 1;
-                self.finish(id, Phase::Released, now);
+                match it.is_uncertain {
+                    true => self.release_in_doubt(id, now),
+                    false => self.finish(id, Phase::Released, now),
+                }
             }
             // Acted on when the answer is here.
             Phase::Requested => it.report.end_cause = Some(cause),
             Phase::Redirected | Phase::Confirmed => self.drain(id, cause, now),
             Phase::Draining => (it.report.end_cause, it.again) = (Some(cause), None),
-            Phase::Releasing => it.again = None,
+            Phase::Releasing => {
+                it.again = None;
+                it.report.end_cause.get_or_insert(cause);
+                // A user does not want to wait for the next attempt.
+                if cause != EndCause::FlowEnded {
+                    it.release_at = it.release_at.map(|_| now);
+                }
+            }
             Phase::Released | Phase::Failed | Phase::Withheld => {}
         }
     }
@@ -387,14 +403,44 @@ impl Isolation {
         let Some(it) = self.active.get_mut(&id).filter(|it| it.report.phase == Phase::Requested) else {
             return;
         };
+        if self.is_stopping && !it.is_uncertain {
+            return self.finish(id, Phase::Released, now);
+        }
         self.counters.errors += 1;
         it.attempts += 1;
+        let is_last = it.attempts >= MAX_ATTEMPTS || it.report.end_cause.is_some();
+        it.failure = (is_last && it.is_uncertain).then(|| error.clone());
         it.report.error = Some(error);
-        if it.attempts >= MAX_ATTEMPTS || it.report.end_cause.is_some() {
-            return self.fail(id, now);
+        match (is_last, it.is_uncertain) {
+            (true, true) => return self.release_in_doubt(id, now),
+            (true, false) => return self.fail(id, now),
+            (false, _) => {}
         }
         (it.report.phase, it.since) = (Phase::Waiting, now + retry_after(it.attempts));
         it.report.retry_at = Some(it.since);
+        if it.attempts == 1 {
+            let report = it.report.clone();
+            self.record(report);
+        }
+    }
+
+    /// The flow may be redirected.
+    fn unknown(&mut self, id: RedirectionId, error: String, now: Timestamp) {
+        let Some(it) = self.active.get_mut(&id).filter(|it| it.report.phase == Phase::Requested) else {
+            return;
+        };
+        it.is_uncertain = true;
+        self.failed(id, error, now);
+    }
+
+    /// Releases a flow that may be redirected. Its redirection ends after that.
+    fn release_in_doubt(&mut self, id: RedirectionId, now: Timestamp) {
+        let Some(it) = self.active.get_mut(&id) else { return };
+        (it.report.phase, it.report.retry_at) = (Phase::Releasing, None);
+        (it.release_at, it.attempts) = (Some(now), 0);
+        let report = it.report.clone();
+        self.record(report);
+        self.release(id, None, now);
     }
 
     /// Ends a redirection that has failed. The next one of the flow waits, unless the flow is to be released or fails too often.
@@ -424,7 +470,16 @@ impl Isolation {
     }
 
     fn released(&mut self, id: RedirectionId, now: Timestamp) {
-        let Some(it) = self.active.get(&id).filter(|it| it.report.phase == Phase::Releasing) else { return };
+        let Some(it) = self.active.get_mut(&id).filter(|it| it.report.phase == Phase::Releasing) else {
+            return;
+        };
+        if let Some(failure) = it.failure.take() {
+            it.report.error = Some(failure);
+            if it.again.take().is_some() {
+                it.report.end_cause = None;
+            }
+            return self.fail(id, now);
+        }
         let again = it.again.clone();
         let key = it.report.key;
         self.finish(id, Phase::Released, now);
@@ -451,10 +506,18 @@ impl Isolation {
             return;
         };
         self.counters.errors += 1;
-        it.attempts += 1;
-        it.report.error = Some(error);
-        if it.attempts >= MAX_ATTEMPTS {
-            return self.finish(id, Phase::Failed, now);
+        it.attempts = it.attempts.saturating_add(1);
+        it.report.error = Some(format!("cannot release the flow: {error}"));
+        if it.attempts == 1 {
+            let report = it.report.clone();
+            self.record(report);
+        }
+        let Some(it) = self.active.get_mut(&id) else { return };
+        let retry_at = now + retry_after(it.attempts);
+        // Without counters nobody knows whether the flow still is redirected. So it is not taken for redirected again.
+        if !self.options.reads_counters || it.report.redirected.is_none() {
+            it.release_at = Some(retry_at);
+            return;
         }
         if it.again.take().is_some() && !self.is_stopping {
             return it.resume(now);
@@ -462,7 +525,7 @@ impl Isolation {
         let cause = it.report.end_cause.unwrap_or(EndCause::Quiet);
         it.drain(cause, now);
         // The next attempt.
-        it.since = now + retry_after(it.attempts);
+        it.since = retry_at;
     }
 
     /// Ends a redirection.
@@ -476,7 +539,7 @@ impl Isolation {
                 self.counters.released += 1;
                 self.counters.forced += u64::from(it.report.is_forced);
             }
-            _ => {}
+            _ => self.counters.cancelled += 1,
         }
         let FlowCounters { packets, bytes, .. } = it.report.counters.unwrap_or_default();
         self.counters.packets += packets;
@@ -576,11 +639,14 @@ impl Isolation {
             self.counters.limited += 1;
             return;
         }
-        (it.report.phase, it.since) = (Phase::Releasing, now);
+        let is_repeated = it.report.phase == Phase::Releasing;
+        (it.report.phase, it.since, it.release_at) = (Phase::Releasing, now, None);
         it.report.is_forced = self.options.reads_counters && if_packets.is_none();
         self.commands.push_back(Command::Release { id, key: it.report.key, if_packets });
         let report = it.report.clone();
-        self.record(report);
+        if !is_repeated {
+            self.record(report);
+        }
     }
 
     /// Does what is due at `now`, for the next part of the redirections.
@@ -607,11 +673,7 @@ impl Isolation {
         for (id, due) in all_due {
             match due {
                 Due::Request => self.request(id, now),
-                Due::NoAnswer(key) => {
-                    self.failed(id, "no answer".to_owned(), now);
-                    // It may have taken effect.
-                    self.commands.push_back(Command::Release { id, key, if_packets: None });
-                }
+                Due::NoAnswer => self.unknown(id, "no answer".to_owned(), now),
                 Due::Drain(cause) => self.drain(id, cause, now),
                 Due::Release => self.release(id, None, now),
                 Due::NoReleaseAnswer => self.release_failed(id, "no answer".to_owned(), now),
@@ -627,7 +689,7 @@ fn renew_after(tries: u32) -> Nanos {
 
 /// Returns the time before the next attempt.
 fn retry_after(attempts: u32) -> Nanos {
-    Nanos(RETRY_AFTER.0 << attempts.saturating_sub(1).min(MAX_ATTEMPTS))
+    Nanos(RETRY_AFTER.0 << attempts.saturating_sub(1).min(6)).min(MAX_RETRY)
 }
 
 #[cfg(test)]

@@ -23,11 +23,11 @@ pub enum Phase {
     Confirmed,
     /// The flow is to be released once its packets have left the scavenger queue.
     Draining,
-    /// The actuator has been asked to release the flow.
+    /// The actuator has been asked to release the flow, or is asked again after a failure.
     Releasing,
     /// The flow is no longer redirected.
     Released,
-    /// The flow could not be redirected, or not be released.
+    /// The flow could not be redirected.
     Failed,
     /// The flow was not redirected, because of a dry run.
     Withheld,
@@ -116,6 +116,12 @@ pub(super) struct Redirection {
     pub(super) drains_since: Option<Timestamp>,
     /// The flow became a cheetah again while it was being released.
     pub(super) again: Option<Reason>,
+    /// Whether a request had an unknown result, so that the flow may be redirected.
+    pub(super) is_uncertain: bool,
+    /// Why the redirection has failed. It ends once the flow, which may be redirected, is released.
+    pub(super) failure: Option<String>,
+    /// Releasing: the time of the next request. `None` while the actuator has one.
+    pub(super) release_at: Option<Timestamp>,
     /// The scavenger queue when the flow was redirected, or at the first reading after that.
     scavenger_before: Option<QueueReading>,
     /// The scavenger queue at the last reading.
@@ -175,8 +181,8 @@ pub(super) enum ReadResult {
 pub(super) enum Due {
     /// Another attempt to redirect the flow.
     Request,
-    /// The actuator has not answered the request to redirect this flow.
-    NoAnswer(FlowKey),
+    /// The actuator has not answered the request to redirect the flow.
+    NoAnswer,
     /// The flow is to be released.
     Drain(EndCause),
     /// The flow is to be released in any case.
@@ -262,6 +268,9 @@ impl Redirection {
             read: now,
             drains_since: None,
             again: None,
+            is_uncertain: false,
+            failure: None,
+            release_at: None,
             scavenger_before: None,
             scavenger: None,
             window: None,
@@ -291,7 +300,7 @@ impl Redirection {
         let has_no_answer = now.since(self.since) >= ANSWER_TIMEOUT;
         match self.report.phase {
             Phase::Waiting => (now >= self.since).then_some(Due::Request),
-            Phase::Requested => has_no_answer.then_some(Due::NoAnswer(self.report.key)),
+            Phase::Requested => has_no_answer.then_some(Due::NoAnswer),
             Phase::Redirected | Phase::Confirmed if self.is_pinned() => None,
             // Without a reading, nobody knows whether the flow sends.
             Phase::Redirected | Phase::Confirmed if options.reads_counters => {
@@ -309,7 +318,10 @@ impl Redirection {
                 };
                 is_due.then_some(Due::Release)
             }
-            Phase::Releasing => has_no_answer.then_some(Due::NoReleaseAnswer),
+            Phase::Releasing => match self.release_at {
+                Some(at) => (now >= at).then_some(Due::Release),
+                None => has_no_answer.then_some(Due::NoReleaseAnswer),
+            },
             Phase::Released | Phase::Failed | Phase::Withheld => None,
         }
     }
@@ -320,6 +332,7 @@ impl Redirection {
         self.report.redirected = Some(now);
         self.report.error = None;
         (self.refreshed, self.active, self.read, self.attempts) = (now, now, now, 0);
+        self.is_uncertain = false;
         if let Some((scavenger, primary)) = queues {
             (self.scavenger_before, self.scavenger) = (Some(scavenger), Some(scavenger));
             self.report.primary_backlog_before = primary.backlog;

@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use thalweg_actuators::isolation::exec::ExecOptions;
 use thalweg_actuators::isolation::flowspec::{
@@ -155,6 +156,19 @@ impl IsolatorConfig {
                 advice: "Does the flow leave by a port of [[mirror]] in the experiment?".to_owned(),
             },
             _ => ScavengerName::default(),
+        }
+    }
+
+    /// Maximum duration of the actuator's stop, after flows were released: running requests, and the reset. Running commands are killed.
+    pub const fn stop_time(&self) -> Duration {
+        match self {
+            IsolatorConfig::Exec(options) => options.timeout,
+            IsolatorConfig::Webhook { options, .. } => options.timeout.saturating_mul(2),
+            IsolatorConfig::Log
+            | IsolatorConfig::Emulated
+            | IsolatorConfig::Tc { .. }
+            | IsolatorConfig::OpenFlow(_)
+            | IsolatorConfig::Flowspec { .. } => Duration::ZERO,
         }
     }
 

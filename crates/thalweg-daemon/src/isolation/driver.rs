@@ -35,8 +35,8 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum number of findings to handle before time advances.
 const FINDINGS_PER_TICK: usize = 1_024;
 
-/// Maximum time that a stop waits for flows to be released.
-const STOP_LIMIT: Duration = Duration::from_secs(3);
+/// Maximum time that a stop waits for flows to be released, before the isolator itself stops.
+pub(super) const STOP_LIMIT: Duration = Duration::from_secs(3);
 
 /// The name of isolation in events, where collectors have theirs.
 const NAME: &str = "isolation";
@@ -113,7 +113,10 @@ impl Driver {
     }
 
     /// Runs until the daemon stops, and releases all flows.
-    pub(super) fn run(mut self) {
+    ///
+    /// # Errors
+    /// A message, if flows may still be redirected.
+    pub(super) fn run(mut self) -> Result<(), String> {
         let (mut pace, mut checked) = (Pace::start(), Instant::now());
         while !self.lifecycle.is_stopping() {
             self.wait(match self.unanswered {
@@ -126,7 +129,7 @@ impl Driver {
                 self.check();
             }
         }
-        self.stop();
+        self.stop()
     }
 
     /// Waits for a finding or a request, at most for this time.
@@ -269,8 +272,9 @@ impl Driver {
     }
 
     /// Releases all flows, unless they are to stay for the next start.
-    fn stop(&mut self) {
+    fn stop(&mut self) -> Result<(), String> {
         if !self.isolation.config().isolator.keeps_at_stop() {
+            self.isolator.prepare_stop();
             self.apply(Input::ReleaseAll);
             let until = Instant::now() + STOP_LIMIT;
             let mut pace = Pace::start();
@@ -280,8 +284,9 @@ impl Driver {
             }
             self.release_rest();
         }
-        if let Err(error) = self.isolator.stop() {
-            tracing::error!(error, "isolation not removed");
+        let stopped = self.isolator.stop();
+        if let Err(error) = &stopped {
+            tracing::error!(error, "isolation not removed: flows may still be redirected");
         }
         let counters = self.isolation.state().lock().isolation.counters();
         tracing::info!(
@@ -291,6 +296,7 @@ impl Driver {
             failed = counters.failed,
             "isolation stopped"
         );
+        stopped
     }
 
     /// Releases flows whose packets are still queued.
@@ -301,8 +307,12 @@ impl Driver {
             let command = Command::Release { id: report.id, key: report.key, if_packets: None };
             self.isolator.execute(command, monotonic());
         }
-        if !rest.is_empty() {
-            tracing::warn!(flows = rest.len(), "released flows whose packets were still queued");
+        match () {
+            () if rest.is_empty() => {}
+            () if self.isolator.reads_counters() => {
+                tracing::warn!(flows = rest.len(), "released flows whose packets were still queued")
+            }
+            () => tracing::warn!(flows = rest.len(), "flows not released in time, removing all at once"),
         }
     }
 }
@@ -326,6 +336,19 @@ fn log(report: &RedirectionReport) {
             tracing::warn!(id, flow, error, try_number, "redirection failed, not tried again")
         }
         Phase::Failed => tracing::warn!(id, flow, error, "redirection failed"),
+        // The first of its failures; later ones change nothing.
+        Phase::Waiting if try_number == 1 && !error.is_empty() => {
+            tracing::warn!(id, flow, error, "redirection failed, trying again")
+        }
+        Phase::Releasing if report.redirected.is_none() => {
+            tracing::warn!(id, flow, error, "releasing a flow that may be redirected")
+        }
+        Phase::Releasing if !error.is_empty() => {
+            tracing::warn!(id, flow, error, "release failed, trying again")
+        }
+        Phase::Released if report.redirected.is_none() => {
+            tracing::info!(id, flow, cause, "redirection cancelled")
+        }
         Phase::Released => tracing::info!(id, flow, cause, packets, "flow released"),
         Phase::Redirected => tracing::info!(id, flow, "flow redirected"),
         Phase::Withheld => tracing::info!(id, flow, "redirection withheld"),

@@ -26,6 +26,7 @@ mod state;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use crossbeam_channel::Receiver;
 
@@ -88,6 +89,11 @@ impl Isolation {
         &self.0.state
     }
 
+    /// Returns the maximum duration of its stop: the time to release flows, and that of the actuator.
+    pub(crate) fn stop_limit(&self) -> Duration {
+        driver::STOP_LIMIT + self.config().isolator.stop_time()
+    }
+
     /// Returns the number of findings that found the queue full.
     pub fn findings_lost(&self) -> u64 {
         self.0.lost.load(Ordering::Relaxed)
@@ -101,11 +107,11 @@ impl PreparedIsolation {
     }
 
     /// Starts the thread, and waits until the isolator has started. The thread ends when the daemon stops, after the flows were
-    /// released.
+    /// released. Its result is an error if flows may still be redirected.
     ///
     /// # Errors
     /// If the thread or the isolator cannot be started. The isolator has then restored what it changed.
-    pub(crate) fn start(self) -> std::io::Result<JoinHandle<()>> {
+    pub(crate) fn start(self) -> std::io::Result<JoinHandle<Result<(), String>>> {
         let mut driver = self.driver;
         // The isolator starts in the thread, so that nothing can fail after it.
         let (sender, begun) = crossbeam_channel::bounded(1);
@@ -114,8 +120,9 @@ impl PreparedIsolation {
             let has_begun = result.is_ok();
             // The other end waits.
             let _ = sender.send(result);
-            if has_begun {
-                driver.run();
+            match has_begun {
+                true => driver.run(),
+                false => Ok(()),
             }
         };
         let thread = std::thread::Builder::new().name("isolation".to_owned()).spawn(run)?;

@@ -189,6 +189,7 @@ pub fn reference() -> String {
          position. Everything before it is measured and reported.\n\n\
          If the reader closes the output early (`thalweg watch --json trace.pcap | head`), the program ends with code 0.\n\
          An interrupt (Ctrl-C, SIGTERM) stops the measurement and writes the report as at the end of input, with code 0.\n\
+         `serve` then ends with code 0, or with code 1 if redirected flows could not be released: rules may remain in the router.\n\
          `synth` ends with code 128 plus the signal number and removes the file that is not complete.\n\
          A second interrupt ends the program at once, with code 128 plus the signal number.\n\n\
          `thalweg lab exec` ends with the exit code of the command that it ran, or 128 plus the number of the signal that\n\

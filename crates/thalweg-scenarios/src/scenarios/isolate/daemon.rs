@@ -212,7 +212,8 @@ impl Daemon {
 impl Drop for Daemon {
     fn drop(&mut self) {
         if let Some(service) = self.service.take() {
-            service.stop(|| ());
+            // What is wrong is in the log.
+            let _ = service.stop(|| ());
         }
         remove(&self.folder);
     }

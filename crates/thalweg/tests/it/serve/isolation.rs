@@ -152,6 +152,48 @@ fn a_command_redirects_and_releases() {
     assert!(lines.contains(&&*format!("release tcp {redirected}")), "{commands}");
 }
 
+/// A router that no longer answers: releases are repeated, the API and the log say why, and the stop has failed.
+#[test]
+fn a_command_that_cannot_release_is_called_again_and_fails_the_stop() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    fs::set_permissions(folder.path(), open).unwrap();
+    let script = folder.path().join("command");
+    let lines = "cd \"$(dirname \"$0\")\"; echo \"$@\" >> commands; cat > /dev/null
+                 [ $1 = redirect ] || [ ! -e broken ] || { echo no router >&2; exit 1; }\n";
+    fs::write(&script, lines).unwrap();
+    let mut serve =
+        isolating(&format!("actuator = \"exec\"\ncommand = [\"/bin/sh\", {script:?}]\nquiet = \"100ms\"\n"));
+    let path = "/v1/redirections/udp%20192.0.2.1:9%20%3E%20192.0.2.2:10";
+    assert_eq!(send(&serve, "PUT", path, &json!({})).0, 200);
+    serve.wait("it is redirected", |serve| serve.get(path).unwrap()["phase"] == "redirected");
+    assert_eq!(serve.get("/v1/redirections").unwrap()["error"], Value::Null);
+    fs::write(folder.path().join("broken"), "").unwrap();
+    assert_eq!(send(&serve, "DELETE", path, &json!({})).0, 200);
+    let commands = || fs::read_to_string(folder.path().join("commands")).unwrap();
+    serve.wait("it is released twice", |_| commands().matches("release udp 192.0.2.1 9").count() >= 2);
+    let redirection = serve.get(path).unwrap();
+    assert_eq!(redirection["phase"], "releasing", "{redirection}");
+    assert_eq!(redirection["error"], "cannot release the flow: exit status: 1: no router", "{redirection}");
+    // Flows of the emulated network are redirected meanwhile, and clear it for a moment.
+    serve.wait("it says what is wrong", |serve| {
+        serve.get("/v1/redirections").unwrap()["error"] == "release: exit status: 1: no router"
+    });
+    serve.signal("-TERM");
+    assert_eq!(serve.ended(), Some(1), "{}", serve.log());
+    let log = serve.log();
+    for expected in [
+        "release failed, trying again",
+        "isolation does not work",
+        "isolation not removed: flows may still be redirected",
+        "thalweg: isolation not removed, flows may still be redirected",
+    ] {
+        assert!(log.contains(expected), "{expected}: {log}");
+    }
+    assert!(!log.contains("redirection failed"), "{log}");
+    assert!(commands().ends_with("reset\n"), "{}", commands());
+}
+
 #[test]
 fn a_dry_run_redirects_nothing() {
     // The command would fail at the start.
