@@ -618,6 +618,11 @@ mod tests {
         let limits = "never_prefixes = [\"10.0.0.0/8\"]\nnever_ports = [\"22\"]\nqueueing = \"strict\"\n";
         let config = parse(&[tc, limits].concat()).unwrap().unwrap();
         assert_eq!((config.options.refresh, config.options.reads_counters), (Nanos::from_secs(1), true));
+        assert_eq!(
+            config.options.quiet,
+            Nanos::from_secs(16),
+            "longer than the idle timeout of the collector"
+        );
         assert_eq!(config.options.exclusions.ports, [22]);
         let IsolatorConfig::Tc { options, .. } = config.isolator else { panic!("tc") };
         assert_eq!((options.interface.as_str(), options.capacity), ("wan0", 1_024));
@@ -626,6 +631,7 @@ mod tests {
         let IsolatorConfig::Exec(options) = config.isolator else { panic!("exec") };
         assert_eq!((options.program.as_path(), options.arguments.len()), (Path::new("/etc/bin/redirect"), 1));
         assert!(!config.options.reads_counters);
+        assert_eq!(config.options.quiet, Nanos::from_secs(2));
         let config =
             parse("actuator = \"webhook\"\nurl = \"http://[::1]:80/x\"\ntoken_file = \"t\"").unwrap();
         assert_eq!(config.unwrap().isolator.name(), "webhook");
@@ -644,7 +650,7 @@ mod tests {
         assert!(config.isolator.keeps_at_stop());
         let IsolatorConfig::OpenFlow(config) = config.isolator else { panic!("openflow") };
         let (options, rules) = (&config.options, &config.options.rules);
-        assert_eq!((options.switch.0, rules.idle_timeout, rules.priority), (0xd1, 10, 24_576));
+        assert_eq!((options.switch.0, rules.idle_timeout, rules.priority), (0xd1, 20, 24_576));
         assert_eq!((rules.dscp, rules.queue.map(|queue| queue.0)), (Some(1), Some(1)), "both by default");
         let only = "method = \"set_queue\"\nforward = \"table 1\"\nopenflow_connect = \"127.0.0.1:6653\"\n";
         let config = parse(&[OPENFLOW, only].concat()).unwrap().unwrap();
@@ -765,7 +771,7 @@ mod tests {
         for (lines, expected) in [
             ("forward = \"table 0\"", "forward: expected a table after 0, that of the rules"),
             ("forward = \"flood\"", "forward: invalid value \"flood\": expected normal, output or a table"),
-            ("idle_timeout = \"2500ms\"", "idle_timeout: expected whole seconds from 3.00 s"),
+            ("idle_timeout = \"16500ms\"", "idle_timeout: expected whole seconds from 16.0 s"),
             ("drain_time = \"30s\"", "drain_time: expected less than release_timeout"),
             ("quiet = \"1s\"", "quiet: expected at least 2s with openflow"),
             (

@@ -130,7 +130,7 @@ fn all_sections_are_checked_in_one_pass() {
 fn values_that_are_probably_not_meant_give_warnings() {
     let tc = "[isolation]\nactuator = \"tc\"\ninterface = \"e\"\nlink_rate = \"100mbps\"\n";
     assert_eq!(parse(&[MINIMAL, tc].concat()).unwrap().warnings, Vec::<String>::new());
-    let odd = "scavenger_share = 0.75\nprimary_queue = \"20kB\"\nscavenger_queue = \"1GB\"\n";
+    let odd = "scavenger_share = 0.75\nprimary_queue = \"20kB\"\nscavenger_queue = \"1GB\"\nquiet = \"5s\"\n";
     let text = [MINIMAL, "rate_threshold = \"200mbps\"\n", tc, odd].concat();
     assert_eq!(
         parse(&text).unwrap().warnings,
@@ -141,6 +141,8 @@ fn values_that_are_probably_not_meant_give_warnings() {
             "t.toml:10: primary_queue: 20.0 kB do not hold a segment of 65.5 kB, into which this host may merge packets: such segments \
              are dropped",
             "t.toml:11: scavenger_queue: 1.00 GB take 80.0 s at link_rate, 100 Mbit/s: expected at most 10.0 s",
+            "t.toml:12: quiet: a flow that pauses for 5.00 s to 15.0 s is released, and not redirected when it sends again: expected more than \
+             idle_timeout of collector tor0, 15.0 s",
         ]
     );
 }

@@ -76,7 +76,7 @@ fn configure(network: &Network, lines: &str) -> Serve {
         "[api]\nlisten = \"{}\"\n[[collector]]\nname = \"lan\"\ninterface = \"lan0\"\nnamespace = \"{switch}\"\n\
          backend = \"af_packet\"\nring_size = \"4MiB\"\nkeep_samples = false\nflow_capacity = 4096\n\
          rate_threshold = \"5mbps\"\nflight_duration = \"50ms\"\n[isolation]\nactuator = \"openflow\"\nswitch = \"d1\"\n\
-         openflow_connect = \"{address}\"\nport = \"wan0\"\nqueue = 1\nidle_timeout = \"3s\"\n{lines}",
+         openflow_connect = \"{address}\"\nport = \"wan0\"\nqueue = 1\nidle_timeout = \"3s\"\nquiet = \"2s\"\n{lines}",
         serve.address
     );
     fs::write(serve.path("thalweg.toml"), text).unwrap();
