@@ -433,7 +433,7 @@ section! {
         never_prefixes: Vec<String> [Texts("prefixes, such as [\"192.0.2.0/24\", \"2001:db8::/32\"]")] or "none",
         /// Ports whose flows are never redirected.
         never_ports: Vec<String> [Texts("ports, such as [\"22\", \"179\"]")] or "none",
-        /// Record what would be redirected, and redirect nothing.
+        /// Record what would be redirected, and redirect nothing. With tc, the queues are set all the same, so that their counters can be read.
         dry_run: bool [Boolean] default "false",
     }
 }

@@ -20,8 +20,8 @@ use crate::control::instance;
 use crate::emulation::Emulation;
 use crate::isolation::emulated::Emulated;
 
-/// Opens the configured isolator, with the privileges of the start. A dry run has one that logs: it sets up no queue, connects to no switch and
-/// starts no command. Only the emulated network is the daemon's own.
+/// Opens the configured isolator, with the privileges of the start. A dry run calls no command and no router. It has the queues of an interface
+/// or a switch, whose counters it reads.
 ///
 /// # Errors
 /// A message, if a privilege is missing, or the interface cannot be used.
@@ -32,8 +32,12 @@ pub(super) fn open(
 ) -> Result<Box<dyn Isolator>, String> {
     match config {
         IsolatorConfig::Emulated => emulated(emulation),
-        _ if is_dry_run => Ok(Box::new(Log)),
         IsolatorConfig::Log => Ok(Box::new(Log)),
+        IsolatorConfig::Exec(_) | IsolatorConfig::Webhook { .. } | IsolatorConfig::Flowspec { .. }
+            if is_dry_run =>
+        {
+            Ok(Box::new(Log))
+        }
         IsolatorConfig::Exec(options) => Ok(Box::new(Exec::new(options.clone()))),
         IsolatorConfig::Webhook { options, token_file } => {
             let token = token_file.as_deref().map(read_token).transpose()?;
