@@ -15,13 +15,13 @@
 //! | [`tun`] | TUN and TAP interfaces |
 //! | [`wait_set`] | waits for several descriptors (ppoll(2)) |
 //! | [`priority`] | scheduling of threads (sched(7)) |
-//! | [`process`] | groups of processes (setpgid(2)), and their pipes |
+//! | [`process`] | groups of processes (setpgid(2)) |
 //! | [`privileges`] | dropping capabilities and root (capabilities(7)) |
 //! | [`folders`] | directories for the user that root changes to |
 //!
 //! All calls block until the kernel replies. No threads, no event loop, no state except descriptors. Errors are those
-//! of the kernel plus the failed operation. Only `socket`, `message_batch`, `wait_set`, `netdevice`, `bpf`, `tun`, `priority`,
-//! `privileges` and `process` contain `unsafe`.
+//! of the kernel plus the failed operation. Only `socket`, `message_batch`, `wait_set`, `netdevice`, `bpf`, `tun`, `priority` and
+//! `privileges` contain `unsafe`.
 
 pub mod bpf;
 pub mod clock;

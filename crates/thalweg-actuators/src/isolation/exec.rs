@@ -10,6 +10,7 @@
 //! it runs, so that the command never waits for that.
 
 use std::io::{ErrorKind, Read as _, Write as _};
+use std::os::fd::AsRawFd as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, ChildStderr, Command as Process, Stdio};
@@ -18,8 +19,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use thalweg_control::isolate::{Command, Input};
-use thalweg_linux::process::{kill_group, set_nonblocking};
-use thalweg_wire::Timestamp;
+use thalweg_linux::process::kill_group;
+use thalweg_linux::socket::wait_for_any;
+use thalweg_wire::{Nanos, Timestamp};
 
 use super::calls::{Call, CallError, Caller, Calls, RESET};
 use super::{Isolator, IsolatorCounters};
@@ -184,9 +186,7 @@ struct Message {
 
 impl Message {
     fn of(child: &mut Child) -> Message {
-        // A pipe that blocks is not read: it would outlast the timeout.
-        let stderr = child.stderr.take().filter(|stderr| set_nonblocking(stderr).is_ok());
-        Message { stderr, start: Vec::new() }
+        Message { stderr: child.stderr.take(), start: Vec::new() }
     }
 
     /// Reads what the command has written until now, and keeps the start. Does not wait.
@@ -194,6 +194,10 @@ impl Message {
         let Some(stderr) = &mut self.stderr else { return };
         let mut bytes = [0; READ_AT_ONCE];
         for _ in 0..MAX_READS {
+            // A read would wait for a command that writes nothing, beyond the timeout.
+            if !wait_for_any([stderr.as_raw_fd()], Nanos::ZERO).unwrap_or(false) {
+                break;
+            }
             match stderr.read(&mut bytes) {
                 Ok(0) => break,
                 Ok(length) => {

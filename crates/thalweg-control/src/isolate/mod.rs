@@ -329,10 +329,8 @@ impl Isolation {
             return;
         }
         (it.report.phase, it.since, it.report.retry_at) = (Phase::Requested, now, None);
-        if it.is_renewal {
-            it.is_renewal = false;
-            self.counters.renewed += 1;
-        }
+        // The first request of a redirection that follows a failed one.
+        self.counters.renewed += u64::from(it.report.try_number > 1 && it.attempts == 0);
         self.commands.push_back(Command::Redirect(id, it.report.key));
         let report = it.report.clone();
         self.record(report);
@@ -463,9 +461,7 @@ impl Isolation {
             error,
             ..RedirectionReport::new(id, key, reason, now)
         };
-        let mut redirection = Redirection::new(report, retry_at);
-        redirection.is_renewal = true;
-        self.active.insert(id, redirection);
+        self.active.insert(id, Redirection::new(report, retry_at));
         self.by_key.insert(key, id);
     }
 

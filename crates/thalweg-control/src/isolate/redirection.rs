@@ -104,8 +104,6 @@ pub(super) struct Redirection {
     pub(super) since: Timestamp,
     /// Failed attempts in a row.
     pub(super) attempts: u32,
-    /// Whether it follows one that has failed, and has not been requested yet.
-    pub(super) is_renewal: bool,
     /// When its expiry was extended.
     pub(super) refreshed: Timestamp,
     /// The last reading with new packets; at first when it was redirected.
@@ -262,7 +260,6 @@ impl Redirection {
             report,
             since: now,
             attempts: 0,
-            is_renewal: false,
             refreshed: now,
             active: now,
             read: now,

@@ -393,7 +393,7 @@ impl<C: Copy + Default + Send + Sync + 'static> Worker<'_, C> {
         let mut backoff = Backoff::default();
         while let Err(rtrb::PushError::Full(back)) = self.outbound[index].ring.push(message) {
             if self.outbound[index].ring.is_abandoned() {
-                break; // The other core has panicked, and so will whoever waits for this one.
+                break; // The other core has panicked, and so will those that wait for this one.
             }
             message = back;
             self.receive();

@@ -2,7 +2,7 @@
 //!
 //! [`Endpoints`] are the endpoints of one shard. Before each slot they take the outcomes of their packets and send
 //! requests. Outcomes appear at the shard of a packet's *source*, wherever the packet was dropped or delivered, since its
-//! sender holds the packet (Ousterhout et al., "Flexplane", NSDI 2017, section 3.1). Whoever implements the trait does not see the
+//! sender holds the packet (Ousterhout et al., "Flexplane", NSDI 2017, section 3.1). An implementation of the trait does not see the
 //! scheme, other shards or the clock. [`EmulatedHosts`] are one implementation, [`RemoteEndpoints`](remote::RemoteEndpoints) another.
 //!
 //! **Outcomes between shards** go over a ring for each pair. A full ring does not lose outcomes: they wait at the
