@@ -62,7 +62,6 @@
 
 mod ebpf;
 mod error;
-pub mod h_tcp;
 pub mod headroom;
 mod lab;
 mod layout;
@@ -74,10 +73,10 @@ mod routes;
 mod shaper;
 mod status;
 mod sysctl;
+pub mod tcp;
 
 pub use ebpf::{Drops, Installed, SwitchCounters, TableEntry, TableError, Tables};
 pub use error::LabError;
-pub use h_tcp::HTcp;
 pub use headroom::{Headroom, Verdict};
 pub use lab::{Lab, Removed};
 pub use ovs::OpenFlowSwitch;
@@ -88,5 +87,6 @@ pub use plan::{
 pub use router::RouterLab;
 pub use routes::{DEFAULT_ADDRESSES, shortest_path_tables};
 pub use status::{HostStatus, PortStatus, Status, SwitchStatus, link_name};
+pub use tcp::{Algorithm, LabTcp};
 pub use thalweg_linux::tc::QueueCounters;
 pub use thalweg_linux::{Namespace, NamespaceError};

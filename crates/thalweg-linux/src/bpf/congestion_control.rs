@@ -19,6 +19,9 @@ use super::syscall;
 const OPERATIONS: &str = "tcp_congestion_ops";
 const VALUE: &str = "bpf_struct_ops_tcp_congestion_ops";
 
+/// The flag of a congestion control whose connections negotiate ECN and whose packets are ECN-capable (`TCP_CONG_NEEDS_ECN`).
+const NEEDS_ECN: u32 = 2;
+
 /// The maximum length of a congestion control's name (`TCP_CA_NAME_MAX`, less the final NUL).
 const MAX_NAME: usize = 15;
 
@@ -65,7 +68,8 @@ pub enum CongestionControlError {
 
 impl CongestionControl {
     /// Loads the programs of an object file, and registers them under `name`. `operations` are pairs of a member of
-    /// `struct tcp_congestion_ops` and the program for it.
+    /// `struct tcp_congestion_ops` and the program for it. With `needs_ecn`, connections negotiate ECN if both ends allow it, and
+    /// all their packets are ECN-capable.
     ///
     /// # Errors
     /// If a congestion control of this name exists, this process lacks the privilege, or the kernel rejects a program.
@@ -73,6 +77,7 @@ impl CongestionControl {
         object: &Object<'_>,
         name: &str,
         operations: &[(&str, &str)],
+        needs_ecn: bool,
     ) -> Result<CongestionControl, CongestionControlError> {
         if name.is_empty() || name.len() > MAX_NAME || !name.is_ascii() {
             return Err(CongestionControlError::Name { name: name.to_owned() });
@@ -93,6 +98,8 @@ impl CongestionControl {
             place.map(|place| place.copy_from_slice(bytes))
         };
         write("name", name.as_bytes()).ok_or_else(|| lacks("tcp_congestion_ops.name"))?;
+        let flags = if needs_ecn { NEEDS_ECN } else { 0 };
+        write("flags", &flags.to_ne_bytes()).ok_or_else(|| lacks("tcp_congestion_ops.flags"))?;
         let mut programs = Vec::with_capacity(operations.len());
         for &(member, program) in operations {
             let lacks_member = || lacks(&format!("{OPERATIONS}.{member}"));

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use thalweg_lab::h_tcp::{OPERATIONS, object};
+use thalweg_lab::Algorithm;
 use thalweg_linux::bpf::Instruction;
 use thalweg_linux::bpf::object::Unrelocated;
 use thalweg_wire::Nanos;
@@ -39,9 +39,9 @@ pub(crate) struct Connection {
 impl Connection {
     /// Starts a connection at a time.
     pub(crate) fn start(now: u64) -> Connection {
-        let object = object().unwrap();
+        let object = Algorithm::HTcp.object().unwrap();
         let read = |&(member, name): &(&'static str, &str)| (member, object.unrelocated(name).unwrap());
-        let programs = Rc::new(OPERATIONS.iter().map(read).collect());
+        let programs = Rc::new(Algorithm::HTcp.operations().iter().map(read).collect());
         let mut it = Connection { programs, memory: vec![0; SIZE], now, credit: 0 };
         it.write(SND_CWND, 4, 10);
         it.write(SND_SSTHRESH, 4, u64::from(u32::MAX >> 1));

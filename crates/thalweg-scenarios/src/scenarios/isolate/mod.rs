@@ -45,7 +45,7 @@ use std::time::Duration;
 use serde::Serialize;
 use thalweg_lab::router::Forwarding;
 use thalweg_lab::router::switch::SwitchQueues;
-use thalweg_lab::{HTcp, Headroom, RouterLab};
+use thalweg_lab::{Algorithm, Headroom, LabTcp, RouterLab};
 use thalweg_wire::{BitRate, Bytes, Nanos};
 
 use super::Setting;
@@ -221,7 +221,7 @@ pub fn run(options: &Options, setting: &mut Setting<'_>) -> Result<Results, Scen
     traffic::check()?;
     let parameters = Parameters::new(setting.rate, options);
     let router = Router::up(&parameters, setting)?;
-    let h_tcp = HTcp::register()?;
+    let h_tcp = LabTcp::register(Algorithm::HTcp)?;
     let (mut trials, mut headroom) = (Vec::new(), HeadroomSum::default());
     for number in 0..options.trials {
         let seed = options.seed.wrapping_add(u64::from(number));

@@ -23,7 +23,7 @@ use std::time::Duration;
 use serde::ser::SerializeStruct as _;
 use serde::{Serialize, Serializer};
 use thalweg_lab::router::Forwarding;
-use thalweg_lab::{HTcp, Headroom};
+use thalweg_lab::{Algorithm, Headroom, LabTcp};
 use thalweg_wire::{BitRate, Bytes, Nanos};
 
 use super::Setting;
@@ -175,7 +175,7 @@ pub fn run(options: &Options, setting: &mut Setting<'_>) -> Result<Results, Scen
     let parameters = Parameters::new(setting.rate);
     let router = Router::with(&[None, Some(parameters.cases[0].flow_limit)], Forwarding::Kernel, setting)?;
     router.lab.set_link(parameters.link_rate, parameters.buffer)?;
-    let h_tcp = HTcp::register()?;
+    let h_tcp = LabTcp::register(Algorithm::HTcp)?;
     let (mut trials, mut headroom) = (Vec::new(), HeadroomSum::default());
     for number in 0..options.trials {
         let seed = options.seed.wrapping_add(u64::from(number));
