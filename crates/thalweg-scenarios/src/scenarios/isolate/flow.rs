@@ -16,6 +16,10 @@ use crate::traffic::PORT;
 /// Retransmissions belong to a move for this long after it.
 pub const MOVE_WINDOW: Nanos = Nanos::from_millis(50);
 
+/// A move begins this long before the first packet is seen in the scavenger queue: at most so long before, that packet
+/// entered the router, where transmissions are recorded.
+pub const MOVE_LEAD: Nanos = Nanos::from_millis(5);
+
 /// Offsets in a frame: Ethernet, IPv4 without options, and those in a TCP header.
 const TCP: usize = 14 + 20;
 const ACKNOWLEDGEMENT: usize = TCP + 8;
@@ -211,11 +215,12 @@ impl Flow {
         }
     }
 
-    /// Counts the transmissions that entered the router before `moved` and arrived after one that entered it later than that:
-    /// those that packets in the other queue have overtaken.
-    pub fn overtaken_before(&self, moved: Timestamp) -> u64 {
-        let is_overtaken =
-            |it: &&Transmission| it.time < moved && it.latest_before.is_some_and(|latest| latest >= moved);
+    /// Counts the transmissions that arrived after one that entered the router later, and from `from` on and before `until`: those
+    /// that its packets have overtaken.
+    pub fn overtaken(&self, from: Timestamp, until: Timestamp) -> u64 {
+        let is_overtaken = |it: &&Transmission| {
+            it.latest_before.is_some_and(|latest| latest > it.time && (from..until).contains(&latest))
+        };
         self.transmissions.iter().filter(is_overtaken).count() as u64
     }
 
@@ -316,8 +321,10 @@ mod tests {
         let probed =
             Flow::find(&[&ingress[..6], &[again, twice]].concat(), &receiver[..5]).unwrap().count_all();
         assert_eq!((probed.spurious, probed.spurious_probes), (2, 1), "5 was the last, 4 was not");
-        // 3 entered at 13. Packets that entered from 14 on arrived before it.
-        assert_eq!([13, 14, 15, 16].map(|moved| flow.overtaken_before(Timestamp(moved))), [0, 1, 1, 0]);
+        // 3 entered at 13. Those that entered at 14 and 15 arrived before it.
+        let overtaken = |from, until| flow.overtaken(Timestamp(from), Timestamp(until));
+        assert_eq!([13, 15, 16].map(|from| overtaken(from, 18)), [1, 1, 0]);
+        assert_eq!(overtaken(0, 15), 0);
     }
 
     #[test]

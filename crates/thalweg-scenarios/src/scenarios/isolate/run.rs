@@ -14,7 +14,7 @@ use thalweg_wire::{Nanos, Timestamp};
 use super::background::{Background, Departures};
 use super::capture::Recorder;
 use super::daemon::{Daemon, Detects};
-use super::flow::{self, Flow, MOVE_WINDOW, Transmissions};
+use super::flow::{self, Flow, MOVE_LEAD, MOVE_WINDOW, Transmissions};
 use super::ping::{self, Delay, Period, Ping};
 use super::{Actuator, BACKGROUND, BACKGROUND_SHARE, FLOW, Isolation, Options, PING, Parameters, Router};
 use crate::error::ScenarioError;
@@ -66,10 +66,10 @@ pub struct Run {
     pub suffering_ns: u64,
     /// From the threshold to the scavenger queue; null without isolation.
     pub latency: Option<Latency>,
-    /// Transmissions of the flow in the 50 ms after its first packet in the scavenger queue; null without isolation.
+    /// Transmissions of the flow from 5 ms before its first packet in the scavenger queue until 50 ms after it; null without isolation.
     #[serde(rename = "move")]
     pub moved: Option<Transmissions>,
-    /// Packets before the first one in the scavenger queue that arrived after a packet from there.
+    /// Packets that arrived after one that entered the router later, and in the time of `move`.
     pub overtaken_by_move: u64,
     /// Transmissions of the flow.
     pub transmissions: Transmissions,
@@ -155,6 +155,7 @@ pub(super) fn run(
         (Some(marked), Some(redirection)) => marked.first(&redirection.key)?,
         _ => redirection.and_then(|it| it.counters?.first),
     };
+    let of_move = moved.map(|at| (Timestamp(at.0.saturating_sub(MOVE_LEAD.0)), at + MOVE_WINDOW));
     let delays = ping::delays(&echoes);
     let before = Period::of(&delays, Timestamp(0), flow.start);
     let settled = flow.start + FIRST;
@@ -174,8 +175,8 @@ pub(super) fn run(
             .zip(crossing)
             .zip(moved)
             .and_then(|((it, crossing), first)| Latency::of(it, crossing, first)),
-        moved: moved.map(|at| flow.count(at, at + MOVE_WINDOW)),
-        overtaken_by_move: moved.map_or(0, |at| flow.overtaken_before(at)),
+        moved: of_move.map(|(from, until)| flow.count(from, until)),
+        overtaken_by_move: of_move.map_or(0, |(from, until)| flow.overtaken(from, until)),
         transmissions: flow.count_all(),
         flow_rate_bps: flow.arrived_bytes as f64 * 8.0 / flow.end.since(flow.start).as_secs_f64().max(1e-9),
         background_rate_bps: background_bytes as f64 * 8.0 / seconds,
