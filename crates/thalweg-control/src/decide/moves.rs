@@ -6,9 +6,10 @@
 //! **Guarantee.** A flow is known once a report shows it with at least a tenth of its pair's rate. Each move counts for
 //! all known flows of the pair that were reported within the [memory](super::loads::MEMORY) of the loads. A pair does not
 //! move while one of these flows has moved [`MAX_MOVES`] times. A flow is forgotten when it has not been reported for
-//! [`FORGET_AFTER`] hold-down times (10 s). Thus no known flow moves more often than [`MAX_MOVES`], however often it
-//! pauses for less, and whichever flow of the pair is the largest. A new flow of the pair has moves of its own once the
-//! earlier ones have ended. Smaller flows, such as control connections, follow the pair; their moves are not limited.
+//! [`FORGET_AFTER`] hold-down times (10 s), or for the memory of the loads if it has not moved yet. Thus no known flow moves
+//! more often than [`MAX_MOVES`], however often it pauses for less, and whichever flow of the pair is the largest. A new flow
+//! of the pair has moves of its own once the earlier ones have ended. Smaller flows, such as control connections, follow the
+//! pair; their moves are not limited.
 //!
 //! New routes of the network start all counts anew.
 //!
