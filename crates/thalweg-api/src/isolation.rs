@@ -156,13 +156,13 @@ pub struct QueueState {
 pub struct RedirectionCounts {
     /// Cheetah flows and pins.
     pub requests: u64,
-    /// Of those: the flow was redirected already.
+    /// Requests for flows that were redirected already.
     pub repeated: u64,
-    /// Of those: excluded by prefix or port.
+    /// Requests that a prefix or port excludes.
     pub excluded: u64,
-    /// Of those: refused because of the maximum number of redirections.
+    /// Requests that were refused because of the maximum number of redirections.
     pub refused: u64,
-    /// Of those: only recorded, on a dry run.
+    /// Requests that were only recorded, on a dry run.
     pub withheld: u64,
     /// Cheetah flows that were lost because the queue from the collectors was full.
     pub lost: u64,
@@ -172,13 +172,13 @@ pub struct RedirectionCounts {
     pub confirmed: u64,
     /// Flows released.
     pub released: u64,
-    /// Of those: although packets may have been queued.
+    /// Flows released although packets may have been queued.
     pub forced: u64,
     /// Redirections that ended before the flow was redirected.
     pub cancelled: u64,
     /// Redirections that failed.
     pub failed: u64,
-    /// Of those: the scavenger queue did not receive the flow.
+    /// Redirections that failed because the scavenger queue did not receive the flow.
     pub ineffective: u64,
     /// Redirections that were requested because an earlier one of the same flow had failed.
     pub renewed: u64,
@@ -190,6 +190,6 @@ pub struct RedirectionCounts {
     pub restored: u64,
     /// Queues, classes and programs that others changed, and rules that a router dropped with its BGP session, and that were set again.
     pub repairs: u64,
-    /// Packets of redirections that had expired.
+    /// Packets of redirections that had expired. With `tc` also those while no daemon ran, since the queues were set up.
     pub expired_packets: u64,
 }

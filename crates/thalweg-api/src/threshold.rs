@@ -156,7 +156,7 @@ pub struct LossPoint {
 pub struct ThresholdCounts {
     /// Periods that were recorded completely.
     pub recorded: u64,
-    /// Of those: similar traffic had been simulated before.
+    /// Recorded periods whose traffic was similar to simulated traffic.
     pub matched: u64,
     /// Recordings of no use.
     pub unusable: u64,

@@ -98,7 +98,7 @@ pub trait Isolator: Send {
 pub struct IsolatorCounters {
     /// Packets that the program redirected.
     pub redirected_packets: u64,
-    /// Packets of redirections that had expired.
+    /// Packets of redirections that had expired, also while no daemon ran.
     pub expired_packets: u64,
     /// Packets of flows that were released when the program saw them.
     pub released_packets: u64,

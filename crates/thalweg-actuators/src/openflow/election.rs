@@ -37,6 +37,8 @@ pub(crate) struct Election {
     standing: Standing,
     /// The latest generation at any switch.
     latest: Option<Generation>,
+    /// Whether the latest generation has advanced during the observation: another master lives.
+    sees_master: bool,
     /// When the latest generation last advanced, or when the observation began; `None` before.
     advanced: Option<Timestamp>,
     /// When a switch last answered.
@@ -85,6 +87,7 @@ impl Election {
             options,
             standing: Standing::Standby,
             latest: None,
+            sees_master: false,
             advanced: None,
             heard: Timestamp(0),
             last_own: None,
@@ -95,6 +98,11 @@ impl Election {
     /// Returns whether this daemon is the master, as far as it knows.
     pub(crate) fn is_master(&self) -> bool {
         matches!(self.standing, Standing::Master { .. })
+    }
+
+    /// Returns whether another master has lived since this daemon began to observe.
+    pub(crate) fn sees_master(&self) -> bool {
+        !self.is_master() && self.sees_master
     }
 
     /// Returns what to send to a switch that has just connected.
@@ -119,6 +127,7 @@ impl Election {
         self.heard = now;
         let reported = reported?;
         if self.latest.is_none_or(|latest| reported.is_newer_than(latest)) {
+            self.sees_master = self.latest.is_some() && !reported.is_released();
             (self.latest, self.advanced) = (Some(reported), Some(now));
         }
         match self.standing {
@@ -149,7 +158,7 @@ impl Election {
     }
 
     fn lose(&mut self, now: Timestamp) -> Option<Change> {
-        (self.standing, self.advanced) = (Standing::Standby, Some(now));
+        (self.standing, self.advanced, self.sees_master) = (Standing::Standby, Some(now), true);
         Some(Change::LostToOther)
     }
 
@@ -163,7 +172,7 @@ impl Election {
         let change = match self.standing {
             Standing::Standby => self.claim_if_due(all_without_master, now),
             Standing::Master { confirmed, .. } if now.since(confirmed) >= self.options.timeout => {
-                (self.standing, self.advanced) = (Standing::Standby, None);
+                (self.standing, self.advanced, self.sees_master) = (Standing::Standby, None, false);
                 Some(Change::LostTouch)
             }
             Standing::Master { .. } => None,
@@ -177,7 +186,7 @@ impl Election {
 
     fn claim_if_due(&mut self, all_without_master: bool, now: Timestamp) -> Option<Change> {
         if now.since(self.heard).0 > self.options.timeout.0 / 2 {
-            self.advanced = None;
+            (self.advanced, self.sees_master) = (None, false);
         }
         let silence = now.since(self.advanced?);
         let is_due = match self.latest {
@@ -302,6 +311,7 @@ mod tests {
         let (mut switch, mut one, mut two) = (Switch::default(), daemon(255), daemon(254));
         switch.run(&mut [&mut one, &mut two], 0, 5_000);
         assert!(one.is_master() && !two.is_master());
+        assert!(two.sees_master() && !one.sees_master());
         // The first is stopped for 10 s.
         let masters = switch.run(&mut [&mut two], 5_000, 15_000);
         let taken = masters.iter().position(|masters| !masters.is_empty()).unwrap() as u64 * 5;
@@ -325,6 +335,14 @@ mod tests {
         let frozen = Beat::Claim(one.last_own.unwrap().next());
         assert_eq!(switch.answer(&mut one, frozen, at(5_000)), Some(Change::LostToOther));
         assert!(two.is_master() && !one.is_master());
+    }
+
+    #[test]
+    fn a_generation_that_does_not_advance_is_no_master() {
+        let (mut switch, mut one, mut two) = (Switch::default(), daemon(255), daemon(254));
+        switch.run(&mut [&mut one], 0, 5_000);
+        switch.run(&mut [&mut two], 5_000, 6_000);
+        assert!(!two.is_master() && !two.sees_master());
     }
 
     #[test]

@@ -91,7 +91,7 @@ pub enum Measurement {
     },
     /// The router counts the drops of all queues together.
     SumOfQueues,
-    /// Nothing, and why: `restarted`, `timeout`.
+    /// Nothing, and why: `restarted`, `the poll failed (timeout)`.
     Unusable(String),
 }
 

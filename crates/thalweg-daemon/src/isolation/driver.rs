@@ -82,6 +82,8 @@ pub(super) struct Driver {
     name: Arc<str>,
     /// Commands that the isolator will answer later.
     unanswered: usize,
+    /// Restored redirections that have been logged.
+    restored: u64,
 }
 
 impl Driver {
@@ -93,7 +95,17 @@ impl Driver {
         hub: Arc<Hub>,
         lifecycle: Lifecycle,
     ) -> Driver {
-        Driver { isolation, isolator, findings, wakeups, hub, lifecycle, name: NAME.into(), unanswered: 0 }
+        Driver {
+            isolation,
+            isolator,
+            findings,
+            wakeups,
+            hub,
+            lifecycle,
+            name: NAME.into(),
+            unanswered: 0,
+            restored: 0,
+        }
     }
 
     /// Starts the isolator, and takes over redirections of an earlier run.
@@ -227,6 +239,11 @@ impl Driver {
                 self.report_error(None);
             }
             Err(error) => self.report_error(Some(error)),
+        }
+        let restored = self.isolation.state().lock().isolation.counters().restored;
+        let flows = restored - std::mem::replace(&mut self.restored, restored);
+        if flows > 0 {
+            tracing::warn!(flows, "restored redirections that someone else had removed");
         }
     }
 

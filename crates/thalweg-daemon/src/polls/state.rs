@@ -145,7 +145,7 @@ impl PollReport {
     /// Returns what the latest poll says about the primary queue, for the regulator of R; `None` before the first.
     fn measurement(&self) -> Option<Measurement> {
         if let Some(kind) = self.error_kind {
-            return Some(Measurement::Unusable(kind.to_owned()));
+            return Some(Measurement::Unusable(format!("the poll failed ({kind})")));
         }
         Some(match self.interval.as_ref()?.loss {
             Ok(loss) => Measurement::Loss { packets: loss.packets, drops: loss.drops },
@@ -208,11 +208,11 @@ pub(super) mod tests {
         let report = state.report();
         assert_eq!(
             (report.number, report.measurement()),
-            (3, Some(Measurement::Unusable("timeout".to_owned())))
+            (3, Some(Measurement::Unusable("the poll failed (timeout)".to_owned())))
         );
         assert_eq!(report.error.as_deref(), Some("no answer from r1:161: 2 s"));
         let loss = Measurement::Loss { packets: 1_000, drops: 2 };
-        let failed = Measurement::Unusable("timeout".to_owned());
+        let failed = Measurement::Unusable("the poll failed (timeout)".to_owned());
         assert_eq!(state.after(1), (3, vec![loss, failed.clone()]), "a late reader misses none");
         assert_eq!((state.after(2), state.after(3)), ((3, vec![failed]), (3, vec![])));
         // The interval over the failed poll is longer, and loses nothing.

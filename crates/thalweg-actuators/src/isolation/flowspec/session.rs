@@ -102,7 +102,14 @@ fn read(
             incoming.send(Incoming::Connected(writer))?;
             stream
         }
-        Err(error) => return incoming.send(Incoming::Closed(format!("cannot connect: {error}"))),
+        Err(error) => {
+            // With another password, the peer ignores all segments.
+            let hint = match options.password.is_some() && error.kind() == std::io::ErrorKind::TimedOut {
+                true => ": it cannot be reached, or has another password",
+                false => "",
+            };
+            return incoming.send(Incoming::Closed(format!("cannot connect: {error}{hint}")));
+        }
     };
     let (mut received, mut chunk) = (BytesMut::new(), [0; 16_384]);
     loop {

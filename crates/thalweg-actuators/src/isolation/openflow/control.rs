@@ -118,7 +118,7 @@ impl Control {
         let is_master = self.election.is_master();
         match session.grant() {
             Grant::Granted | Grant::Unsupported if is_master => {}
-            Grant::Denied { had_master: true } if !is_master => {
+            Grant::Denied { had_master: true } if self.election.sees_master() => {
                 return Some(format!("another controller is the master of switch {datapath}"));
             }
             _ => return Some(format!("switch {datapath} has not granted the role of master yet")),

@@ -50,7 +50,7 @@ pub(super) const ISOLATION: &[Metric] = &[
         "thalweg_redirection_changes_total",
         &["change"],
         "Changes of redirections: `redirected`; `confirmed` by counters; `released`; `forced`, released although packets may have been \
-         queued; `cancelled` before they were redirected; `failed`; `ineffective`, of those: the \
+         queued; `cancelled` before they were redirected; `failed`; `ineffective`, failed because the \
          scavenger queue did not receive the flow; `renewed`, requested because an earlier redirection of the flow had failed; `put_off`, not released because the flow had sent meanwhile; \
          `restored`, others had removed it; `error`, an attempt of the actuator failed.",
         |s, out| {
@@ -77,7 +77,7 @@ pub(super) const ISOLATION: &[Metric] = &[
     counter(
         "thalweg_redirected_packets_total",
         &["result"],
-        "Packets that matched a redirection: `redirected`; `expired`, its time was over; `released`, the flow was being released.",
+        "Packets that matched a redirection: `redirected`; `expired`, its time was over; `released`, the flow was being released. With `tc`, since the queues were set up, also while no daemon ran.",
         |s, out| {
             if let Some(report) = &s.isolation {
                 let it = report.isolator;
