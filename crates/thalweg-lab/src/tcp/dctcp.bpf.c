@@ -69,7 +69,7 @@ struct dctcp {
     __u32 delivered;    // segments, at the start of the round
     __u32 delivered_ce; // marked ones
     // Of the receiver.
-    __u32 received;  // what was received in order before the latest segment
+    __u32 received;  // what was received in order, with the latest segment
     __u32 is_marked; // whether the latest segment was marked
 };
 

@@ -1,14 +1,9 @@
 //! H-TCP of the lab, an eBPF program, against that of the emulator: the same acknowledgements give the same windows.
-//!
-//! The compiled program runs in an interpreter, so the test needs no privilege and no time, and repeats exactly.
 
-#![cfg(all(target_os = "linux", target_endian = "little"))]
-
-mod machine;
-
-use machine::Connection;
 use thalweg_emulator::hosts::tcp::congestion::{AckSample, CongestionControl as _, HTcp, Signal, Window};
 use thalweg_wire::{Nanos, Timestamp};
+
+use crate::h_tcp_connection::Connection;
 
 const MSS: u64 = 1_000;
 const MS: u64 = 1_000_000;
