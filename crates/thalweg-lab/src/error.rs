@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use thalweg_linux::{NamespaceError, NetlinkError};
+use thalweg_linux::{KernelVersion, NamespaceError, NetlinkError};
 use thalweg_network::routing::NextHopsError;
 use thiserror::Error;
 
@@ -40,6 +40,56 @@ pub enum LabError {
         program: &'static str,
         /// Its error message.
         reason: String,
+    },
+    /// The kernel is too old for endpoints.
+    #[error("the kernel is {version}: an emulated lab needs Linux 6.6 or newer, because of its endpoints")]
+    OldKernel {
+        /// The running one.
+        version: KernelVersion,
+    },
+    /// The kernel has no TAP interfaces.
+    #[error("an emulated lab needs TAP interfaces, and /dev/net/tun is missing: run modprobe tun")]
+    NoTap,
+    /// The operation needs switches.
+    #[error(
+        "the network of the lab with the prefix {prefix:?} is emulated, it has no switches: its failures are those of the experiment \
+         file ([[failure]])"
+    )]
+    Emulated {
+        /// The prefix.
+        prefix: String,
+    },
+    /// A file of an emulated lab could not be written.
+    #[error("cannot write {}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// An arbiter or an endpoint ended while the lab was created.
+    #[error("{process} has ended: {message}")]
+    ProcessEnded {
+        /// The process, such as `the endpoint of h0`.
+        process: String,
+        /// The end of its log.
+        message: String,
+    },
+    /// An endpoint has not reached the arbiter in time.
+    #[error("the endpoint of {host} does not reach the arbiter: {message}")]
+    NotJoined {
+        /// The host.
+        host: String,
+        /// The end of its log.
+        message: String,
+    },
+    /// An arbiter or an endpoint could not be ended.
+    #[error("cannot end process {pid}: {source}")]
+    Signal {
+        /// Its number.
+        pid: u32,
+        /// The system's error.
+        source: io::Error,
     },
     /// The operation needs eBPF switches.
     #[error("not supported with Open vSwitch: its switches are controlled by OpenFlow")]

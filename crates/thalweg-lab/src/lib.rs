@@ -27,6 +27,9 @@
 //! - A **monitor port** is also a veth pair. Every forwarded frame is copied to it as it came in; copies that exceed
 //!   its rate and queue are dropped: the oversubscribed mirroring of Planck, section 3.1.
 //!
+//! An [`EmulatedLab`] has the same hosts, and an emulated network instead of switches: rates, delays and queues of a whole network in
+//! software, in real time.
+//!
 //! # Names and cleanup
 //! The name of every namespace begins with the lab's [`Prefix`], and everything else is inside a namespace. Ports hold
 //! the switch program, and the program holds its maps: nothing is pinned, and a lab needs no process to stay up. The
@@ -60,7 +63,10 @@
 
 #![forbid(unsafe_code)]
 
+mod carrier;
 mod ebpf;
+mod emulated_lab;
+mod emulation;
 mod error;
 pub mod headroom;
 mod lab;
@@ -76,13 +82,18 @@ mod sysctl;
 pub mod tcp;
 
 pub use ebpf::{Drops, Installed, SwitchCounters, TableEntry, TableError, Tables};
+pub use emulated_lab::{
+    ArbiterStatus, EmulatedHost, EmulatedLab, EmulatedPlan, EmulatedStatus, HostAddresses, ProcessStatus,
+};
+pub use emulation::EndedProcesses;
+pub use emulation::log::ArbiterContact;
 pub use error::LabError;
 pub use headroom::{Headroom, Verdict};
 pub use lab::{Lab, Removed};
 pub use ovs::OpenFlowSwitch;
 pub use plan::{
-    DEFAULT_HOST_SHARE, DEFAULT_RATE, MAX_BUFFER, MAX_PORTS, MAX_RATE, MIN_RATE, MTU_RANGE, Plan, PlanError,
-    Plane, Prefix,
+    DEFAULT_HOST_SHARE, DEFAULT_RATE, MAX_BUFFER, MAX_EMULATED_HOSTS, MAX_PORTS, MAX_RATE, MIN_RATE, MTU_RANGE,
+    Plan, PlanError, Plane, Prefix,
 };
 pub use router::RouterLab;
 pub use routes::{DEFAULT_ADDRESSES, shortest_path_tables};

@@ -7,6 +7,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use thalweg_network::Topology;
 use thalweg_wire::{BitRate, Nanos};
@@ -83,48 +84,63 @@ impl Record {
 
     /// Writes the record atomically.
     pub(crate) fn write(&self) -> Result<(), LabError> {
-        let path = path(&self.prefix);
-        let write = || -> io::Result<()> {
-            let unfinished = unfinished(&path);
-            let text = serde_json::to_vec_pretty(self)?;
-            fs::write(&unfinished, text).and_then(|()| fs::rename(&unfinished, &path)).inspect_err(|_| {
-                let _ = fs::remove_file(&unfinished);
-            })
-        };
-        write().map_err(|source| LabError::Record { path: path.clone(), source })
+        write_file(&path(&self.prefix), self)
     }
 
     /// Reads the record of a prefix; `None` if it does not exist.
     pub(crate) fn read(prefix: &Prefix) -> Result<Option<Record>, LabError> {
         let path = path(prefix);
-        let text = match fs::read(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(source) => return Err(LabError::Record { path, source }),
-        };
-        match serde_json::from_slice::<Record>(&text) {
-            Ok(record) if record.version == VERSION && record.prefix == *prefix => Ok(Some(record)),
-            Ok(_) => Err(LabError::Record {
-                path,
-                source: io::Error::other("record of another lab or format version"),
-            }),
-            Err(error) => Err(LabError::Record { path, source: error.into() }),
+        let Some(record) = read_file::<Record>(&path)? else { return Ok(None) };
+        match record.version == VERSION && record.prefix == *prefix {
+            true => Ok(Some(record)),
+            false => Err(other_version(path)),
         }
     }
 
     /// Removes the record, if it exists.
     pub(crate) fn remove(prefix: &Prefix) -> Result<(), LabError> {
-        let path = path(prefix);
-        for path in [unfinished(&path), path] {
-            match fs::remove_file(&path) {
-                Err(source) if source.kind() != io::ErrorKind::NotFound => {
-                    return Err(LabError::Record { path, source });
-                }
-                _ => {}
-            }
-        }
-        Ok(())
+        remove_file(&path(prefix))
     }
+}
+
+/// Writes a record atomically.
+pub(crate) fn write_file(path: &Path, record: &impl Serialize) -> Result<(), LabError> {
+    let write = || -> io::Result<()> {
+        let unfinished = unfinished(path);
+        let text = serde_json::to_vec_pretty(record)?;
+        fs::write(&unfinished, text).and_then(|()| fs::rename(&unfinished, path)).inspect_err(|_| {
+            let _ = fs::remove_file(&unfinished);
+        })
+    };
+    write().map_err(|source| LabError::Record { path: path.to_owned(), source })
+}
+
+/// Reads a record; `None` if it does not exist.
+pub(crate) fn read_file<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, LabError> {
+    let failed = |source| LabError::Record { path: path.to_owned(), source };
+    match fs::read(path) {
+        Ok(text) => serde_json::from_slice(&text).map(Some).map_err(|error| failed(error.into())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(failed(source)),
+    }
+}
+
+/// Removes a record, if it exists.
+pub(crate) fn remove_file(path: &Path) -> Result<(), LabError> {
+    for path in [unfinished(path), path.to_owned()] {
+        match fs::remove_file(&path) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                return Err(LabError::Record { path, source });
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The error of a record that is not of this prefix and version.
+pub(crate) fn other_version(path: PathBuf) -> LabError {
+    LabError::Record { path, source: io::Error::other("record of another lab or format version") }
 }
 
 /// Locks the creation and removal of labs, across processes, until the file is dropped.

@@ -24,14 +24,15 @@ use thalweg_linux::tc::{QueueCounters, TokenBucket};
 use thalweg_linux::{Namespace, namespace};
 use thalweg_wire::{BitRate, Bytes, Nanos};
 
+use crate::carrier::wait_for_links;
 use crate::error::LabError;
-use crate::lab::{Lab, silence_ipv6, wait_for_links};
+use crate::lab::Lab;
 use crate::layout::HOST_INTERFACE;
 use crate::ovs::{self, Ovs};
 use crate::plan::Prefix;
 use crate::record;
 use crate::shaper;
-use crate::sysctl;
+use crate::sysctl::{self, silence_ipv6};
 
 /// The interface of the router that leads to the receiver.
 pub const LINK_INTERFACE: &str = "wan";

@@ -85,6 +85,41 @@ pub(crate) fn keep_flows_in_order(namespace: &Namespace) -> Result<(), LabError>
     set_within(namespace, &[(RECEIVE_PROCESSORS, &mask_of(processors))])
 }
 
+/// Disables IPv6, which would announce addresses on its own: links carry only what hosts send.
+pub(crate) fn silence_ipv6(namespace: &Namespace) -> Result<(), LabError> {
+    if !has_ipv6() {
+        return Ok(());
+    }
+    let parameters = [("net/ipv6/conf/all/disable_ipv6", "1"), ("net/ipv6/conf/default/disable_ipv6", "1")];
+    set_within(namespace, &parameters)
+}
+
+/// Whether the kernel has IPv6.
+pub(crate) fn has_ipv6() -> bool {
+    path("net/ipv6").exists()
+}
+
+/// Raises the largest buffers of TCP connections of a namespace to at least this size. The kernel still begins with small ones, and
+/// grows them as needed.
+pub(crate) fn raise_tcp_buffers(namespace: &Namespace, size: Bytes) -> Result<(), LabError> {
+    namespace.within(|| {
+        ["net/ipv4/tcp_rmem", "net/ipv4/tcp_wmem"].iter().try_for_each(|name| {
+            let sizes = read(name)?;
+            match with_maximum(&sizes, size.0) {
+                Some(raised) => write(name, &raised),
+                None => Ok(()),
+            }
+        })
+    })?
+}
+
+/// Returns the three sizes of a TCP buffer with this maximum; `None` if it is as large already.
+fn with_maximum(sizes: &str, maximum: u64) -> Option<String> {
+    let [least, initial, now] = sizes.split_whitespace().collect::<Vec<_>>().try_into().ok()?;
+    let is_enough = now.parse().is_ok_and(|now: u64| now >= maximum);
+    (!is_enough).then(|| format!("{least} {initial} {maximum}"))
+}
+
 /// Returns the mask of the first processors, in groups of 32, the highest first.
 fn mask_of(processors: usize) -> String {
     let group = |first: usize| u32::MAX >> 32usize.saturating_sub(processors - first).min(31);
@@ -112,6 +147,14 @@ fn path(name: &str) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_maximum_of_a_buffer_is_only_raised() {
+        let sizes = "4096\t131072\t6291456";
+        assert_eq!(with_maximum(sizes, 6_291_456), None);
+        assert_eq!(with_maximum(sizes, 6_291_457).unwrap(), "4096 131072 6291457");
+        assert_eq!(with_maximum("", 1), None);
+    }
 
     #[test]
     fn a_mask_has_a_bit_for_each_processor() {

@@ -15,7 +15,7 @@
 //! | [`tun`] | TUN and TAP interfaces |
 //! | [`wait_set`] | waits for several descriptors (ppoll(2)) |
 //! | [`priority`] | scheduling of threads (sched(7)) |
-//! | [`process`] | groups of processes (setpgid(2)) |
+//! | [`process`] | groups of processes (setpgid(2)), and processes that are not children |
 //! | [`privileges`] | dropping capabilities and root (capabilities(7)) |
 //! | [`folders`] | directories for the user that root changes to |
 //!

@@ -273,7 +273,7 @@ pub fn status_json(status: &Status) -> String {
 /// Returns what `thalweg lab down` removed, as text.
 pub fn removed(removed: Removed) -> String {
     match removed {
-        Removed { namespaces: 0, .. } => "nothing to remove\n".to_owned(),
+        Removed { namespaces: 0, processes: 0 } => "nothing to remove\n".to_owned(),
         Removed { namespaces, processes } => {
             format!("removed {namespaces} namespaces, killed {processes} processes\n")
         }

@@ -6,6 +6,8 @@ pub mod config;
 mod console;
 pub mod emulate;
 #[cfg(target_os = "linux")]
+pub mod emulated_lab;
+#[cfg(target_os = "linux")]
 pub mod endpoint;
 mod figures;
 pub mod sketch;

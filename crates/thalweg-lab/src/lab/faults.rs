@@ -17,7 +17,8 @@ use thalweg_network::link_state::UnknownLink;
 use thalweg_network::topology::Node;
 use thalweg_network::{Attachment, EndpointId, LinkId, LinkState, RouterId};
 
-use super::{Lab, make};
+use super::Lab;
+use crate::carrier::wait_for_links;
 use crate::error::LabError;
 use crate::layout::{Layout, Peer};
 use crate::sysctl;
@@ -122,7 +123,7 @@ impl Lab {
     /// Sets interfaces down, or sets them up and waits until they carry frames.
     fn set_interfaces(&self, interfaces: &[u32], is_up: bool) -> Result<(), LabError> {
         interfaces.iter().try_for_each(|&interface| self.parts.netlink.set_up(interface, is_up))?;
-        if is_up { make::wait_for_links(interfaces.iter().copied(), &self.parts.netlink) } else { Ok(()) }
+        if is_up { wait_for_links(interfaces.iter().copied(), &self.parts.netlink) } else { Ok(()) }
     }
 }
 

@@ -1,11 +1,7 @@
 //! Creates a lab: record, namespaces, links, shapers, switches, tables, in this order.
 
-use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::fd::AsFd as _;
-use std::path::Path;
-use std::thread;
-use std::time::Duration;
 
 use thalweg_linux::Namespace;
 use thalweg_linux::netlink::{Netlink, VethEnd};
@@ -15,6 +11,7 @@ use thalweg_wire::{BitRate, Bytes, Nanos};
 
 use super::parts::{Parts, Switching, host};
 use crate::ebpf::{self, Maps};
+use crate::carrier::wait_for_links;
 use crate::error::LabError;
 use crate::layout::{self, HOST_INTERFACE, Layout, Peer};
 use crate::ovs::{self, Ovs};
@@ -22,7 +19,7 @@ use crate::plan::{FABRIC, Plan, Plane};
 use crate::record::Record;
 use crate::routes::{DEFAULT_ADDRESSES, shortest_path_tables};
 use crate::shaper;
-use crate::sysctl::{self, SysctlChange};
+use crate::sysctl::{self, SysctlChange, silence_ipv6};
 
 /// Length of a host's queue: long enough that a UDP socket blocks instead of dropping.
 const HOST_BUFFER: Nanos = Nanos::from_millis(20);
@@ -34,9 +31,6 @@ const TCP_QUEUE: Nanos = Nanos::from_micros(650);
 
 /// Two full frames with the kernel's overhead: with less a connection cannot fill its link.
 const MIN_TCP_QUEUE: Bytes = Bytes(4_608);
-
-/// Number and length of the waits for links: 5 s in total.
-const LINK_WAITS: (u32, Duration) = (2_500, Duration::from_millis(2));
 
 /// Creates a lab; none of this prefix may exist.
 pub(super) fn make(plan: &Plan) -> Result<Parts, LabError> {
@@ -95,15 +89,6 @@ fn make_fabric(plan: &Plan) -> Result<Namespace, LabError> {
     let fabric = Namespace::create(plan.prefix.name(FABRIC))?;
     silence_ipv6(&fabric)?;
     Ok(fabric)
-}
-
-/// Disables IPv6, which would announce addresses on its own: links carry only what hosts send.
-pub(crate) fn silence_ipv6(namespace: &Namespace) -> Result<(), LabError> {
-    if !Path::new("/proc/sys/net/ipv6").exists() {
-        return Ok(());
-    }
-    let parameters = [("net/ipv6/conf/all/disable_ipv6", "1"), ("net/ipv6/conf/default/disable_ipv6", "1")];
-    sysctl::set_within(namespace, &parameters)
 }
 
 /// Creates a host and its link.
@@ -203,25 +188,6 @@ fn one_end_per_link(layout: &Layout) -> impl Iterator<Item = u32> + '_ {
     });
     let mirrors = layout.monitors.iter().map(|monitor| monitor.mirror);
     ports.map(|(_, port)| port.interface).chain(mirrors)
-}
-
-/// Waits until these interfaces of the fabric carry frames; until then they drop.
-pub(crate) fn wait_for_links(
-    interfaces: impl Iterator<Item = u32>,
-    fabric: &Netlink,
-) -> Result<(), LabError> {
-    let mut waiting: BTreeSet<u32> = interfaces.collect();
-    let (waits, pause) = LINK_WAITS;
-    for _ in 0..waits {
-        for interface in fabric.interfaces()?.iter().filter(|interface| interface.is_operational) {
-            waiting.remove(&interface.index);
-        }
-        if waiting.is_empty() {
-            return Ok(());
-        }
-        thread::sleep(pause);
-    }
-    Err(LabError::LinksDown { count: waiting.len() })
 }
 
 fn port_end(plan: &Plan, port: &layout::Port) -> VethEnd<'static> {

@@ -15,6 +15,7 @@ use thalweg_network::topology::Node;
 use thalweg_network::{EndpointId, PortIndex, RouterId, Topology};
 
 use crate::ebpf::{self, Maps, SwitchCounters, Tables};
+use crate::emulation::{self, EndedProcesses};
 use crate::error::LabError;
 use crate::layout::{self, Layout};
 use crate::ovs::{OpenFlowSwitch, Ovs};
@@ -22,7 +23,6 @@ use crate::plan::{Plan, PlanError, Plane, Prefix};
 use crate::record::{self, Record};
 use crate::status::{HostStatus, PortStatus, Status, SwitchStatus, link_name};
 use crate::sysctl::{self, SysctlChange};
-pub(crate) use make::{silence_ipv6, wait_for_links};
 use parts::{Parts, Switching, fabric, host, namespaces};
 
 /// A lab that is up. It belongs to no process: dropping this value leaves it up.
@@ -38,7 +38,7 @@ pub struct Lab {
 pub struct Removed {
     /// Network namespaces removed.
     pub namespaces: usize,
-    /// Processes killed in them.
+    /// Processes killed in them, and arbiters and endpoints that were ended.
     pub processes: usize,
 }
 
@@ -73,12 +73,15 @@ impl Lab {
         }
     }
 
-    /// Finds a lab that is up.
+    /// Finds a lab with switches that is up.
     ///
     /// # Errors
-    /// If no lab with this prefix is up, or it is incomplete.
+    /// If no lab with this prefix is up, it is incomplete, or its network is emulated ([`EmulatedLab`](crate::EmulatedLab)).
     pub fn find(prefix: &Prefix) -> Result<Lab, LabError> {
         let not_up = |reason: String| LabError::NotUp { prefix: prefix.to_string(), reason };
+        if emulation::has_record(prefix) {
+            return Err(LabError::Emulated { prefix: prefix.to_string() });
+        }
         let record =
             Record::read(prefix)?.ok_or_else(|| not_up("create it with `thalweg lab up`".to_owned()))?;
         let plan = record.plan()?;
@@ -102,8 +105,8 @@ impl Lab {
         Ok(Lab { plan, parts: Parts { layout, fabric, netlink, switching } })
     }
 
-    /// Removes the lab with this prefix, or its remains: kills the processes in its namespaces, removes the namespaces,
-    /// and restores machine parameters. Removing a lab that does not exist is not an error.
+    /// Removes the lab with this prefix, or its remains: ends the arbiter and the endpoints of an emulated network, kills the
+    /// processes in its namespaces, removes the namespaces, and restores machine parameters. Removing a lab that does not exist is not an error.
     ///
     /// # Errors
     /// If something cannot be removed; the call can be repeated.
@@ -306,7 +309,8 @@ fn check_prerequisites(plan: &Plan) -> Result<(), LabError> {
 
 /// Removes a lab or its remains. The record goes last, because it lists what to restore.
 fn remove(prefix: &Prefix) -> Result<Removed, LabError> {
-    let mut removed = Removed::default();
+    let EndedProcesses { ended, killed } = emulation::stop_processes(prefix)?;
+    let mut removed = Removed { processes: ended + killed, ..Removed::default() };
     for namespace in namespace::with_prefix(prefix.as_str())? {
         // A stale name has no processes.
         removed.processes += namespace.kill_processes()?;
@@ -317,6 +321,7 @@ fn remove(prefix: &Prefix) -> Result<Removed, LabError> {
         record.changed.iter().try_for_each(SysctlChange::restore)?;
     }
     Ovs::remove(prefix)?;
+    emulation::remove_files(prefix)?;
     Record::remove(prefix)?;
     Ok(removed)
 }

@@ -28,6 +28,10 @@ pub const MAX_RATE: BitRate = BitRate(20_000_000_000);
 /// Maximum number of ports of all switches, without monitor ports. Each is an interface of the kernel.
 pub const MAX_PORTS: usize = 2_048;
 
+/// Maximum number of hosts of a lab over an emulated network. Each has an endpoint, which is a process that asks the arbiter 200
+/// times a second even if nothing is sent, and which may hold packets of 150 MB.
+pub const MAX_EMULATED_HOSTS: usize = 64;
+
 /// Accepted MTUs of hosts in bytes: 576 (RFC 791, section 3.1, the minimum that every host accepts) to 9000.
 pub const MTU_RANGE: std::ops::RangeInclusive<u32> = 576..=9_000;
 
@@ -242,7 +246,7 @@ fn check_rate(rate: BitRate) -> Result<(), PlanError> {
 }
 
 /// Checks that a host's name can be part of a namespace's name, which is a file name.
-fn check_host(name: &str) -> Result<(), PlanError> {
+pub(crate) fn check_host(name: &str) -> Result<(), PlanError> {
     let is_plain = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'));
     if is_plain && name != FABRIC { Ok(()) } else { Err(PlanError::Host { name: name.to_owned() }) }
 }
@@ -264,6 +268,15 @@ pub enum PlanError {
     TooManyPorts {
         /// Ports of all switches.
         ports: usize,
+    },
+    /// Too many hosts of an emulated lab.
+    #[error(
+        "the emulated network has {hosts} endpoints: expected at most {MAX_EMULATED_HOSTS}, because each is a process of this machine, \
+         and one arbiter decides on the packets of all"
+    )]
+    TooManyHosts {
+        /// Its endpoints.
+        hosts: usize,
     },
     /// A host's name that cannot be part of a namespace's name.
     #[error("invalid host name {name:?}: expected letters, digits, -, _ and ., and not {FABRIC:?}")]

@@ -8,7 +8,7 @@ mod interface;
 pub(crate) mod message;
 
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 
 use thalweg_wire::MacAddress;
@@ -23,8 +23,9 @@ use message::{Request, Response};
 /// The loopback interface of every namespace.
 const LOOPBACK: u32 = 1;
 
-/// The address family, in the byte that headers have for it.
+/// The address families, in the byte that headers have for them.
 const INET: u8 = libc::AF_INET as u8;
+const INET6: u8 = libc::AF_INET6 as u8;
 
 /// The length of `struct ifaddrmsg` in bytes.
 const ADDRESS_LENGTH: usize = 8;
@@ -142,6 +143,28 @@ impl Netlink {
         self.create(request, || format!("create {} and {}", end.name, peer.name))
     }
 
+    /// Creates a bridge, which is down. It runs no spanning tree protocol, so its ports forward as soon as they are up.
+    ///
+    /// # Errors
+    /// If the name is in use, the kernel has no bridges, or this process lacks the privilege.
+    pub fn add_bridge(&self, name: &str) -> Result<(), NetlinkError> {
+        let mut request = Request::new(libc::RTM_NEWLINK, &interface_header(0, 0, 0));
+        request.text(libc::IFLA_IFNAME, name);
+        request
+            .nested(libc::IFLA_LINKINFO, |request| request.text(libc::IFLA_INFO_KIND, "bridge"));
+        self.create(request, || format!("create the bridge {name}"))
+    }
+
+    /// Makes an interface a port of a bridge.
+    ///
+    /// # Errors
+    /// If one of them does not exist, the bridge has 1,023 ports, or this process lacks the privilege.
+    pub fn add_to_bridge(&self, interface: u32, bridge: u32) -> Result<(), NetlinkError> {
+        let mut request = Request::new(libc::RTM_SETLINK, &interface_header(interface, 0, 0));
+        request.number(libc::IFLA_MASTER, bridge);
+        self.request(request, 0, || format!("add interface {interface} to bridge {bridge}")).map(drop)
+    }
+
     /// Sets an interface up or down.
     ///
     /// # Errors
@@ -225,6 +248,32 @@ impl Netlink {
         }
         request.number(libc::RTA_OIF, interface);
         self.create(request, || format!("add a route by interface {interface}"))
+    }
+
+    /// Adds an IPv6 address with a prefix of 128 bits to an interface, and a default route by the interface. The address can be used
+    /// at once: the kernel does not look for duplicates first.
+    ///
+    /// # Errors
+    /// If the interface has the address already or is down, the MTU is below 1,280, or this process lacks the privilege.
+    pub fn add_ipv6_address_and_default_route(
+        &self,
+        interface: u32,
+        ip: Ipv6Addr,
+    ) -> Result<(), NetlinkError> {
+        let [index_0, index_1, index_2, index_3] = interface.to_ne_bytes();
+        // As for IPv4; without duplicate address detection.
+        let header = [INET6, 128, libc::IFA_F_NODAD as u8, 0, index_0, index_1, index_2, index_3];
+        let mut request = Request::new(libc::RTM_NEWADDR, &header);
+        request.attribute(libc::IFA_ADDRESS, &ip.octets());
+        self.create(request, || format!("add {ip} to interface {interface}"))?;
+        let (table, protocol) = (libc::RT_TABLE_MAIN, libc::RTPROT_STATIC);
+        let (scope, kind) = (libc::RT_SCOPE_UNIVERSE, libc::RTN_UNICAST);
+        let mut request = Request::new(
+            libc::RTM_NEWROUTE,
+            &[INET6, 0, 0, 0, table, protocol, scope, kind, 0, 0, 0, 0],
+        );
+        request.number(libc::RTA_OIF, interface);
+        self.create(request, || format!("add an IPv6 route by interface {interface}"))
     }
 
     /// Sends a request to create an object.

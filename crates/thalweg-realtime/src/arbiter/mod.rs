@@ -27,10 +27,12 @@
 //! | `ledger` | the requests of the packets in the network |
 //! | [`report`] | what is counted |
 //! | [`watchdog`] | a secondary arbiter waits until the primary is silent |
+//! | [`live_status`] | its state while it runs, for a tool that asks |
 //! | [`socket`] | many datagrams per system call |
 //! | [`serve`](mod@serve) | the thread that alternates between socket and slots |
 
 mod ledger;
+pub mod live_status;
 pub mod options;
 mod peers;
 pub mod report;
@@ -53,6 +55,7 @@ use thalweg_wire::{Nanos, Timestamp};
 
 use crate::protocol::RequestId;
 use ledger::{Entry, Ledger};
+pub use live_status::LiveStatus;
 pub use options::{Options, OptionsError};
 use peers::Peers;
 pub use report::{DatagramTally, EndpointReport, EndpointTally, Refused, Report};
@@ -323,6 +326,22 @@ impl Arbiter {
     /// Whether packets are in the network, so that slots have to start on time.
     pub fn is_busy(&self) -> bool {
         !self.is_empty()
+    }
+
+    /// The state at `now`. `is_active` says whether it decides on packets.
+    pub fn live_status(&self, now: Timestamp, is_active: bool) -> LiveStatus {
+        let punctuality = self.pacer.punctuality();
+        LiveStatus {
+            is_active,
+            is_valid: punctuality.is_valid(&self.options.pace),
+            slots: punctuality.slots,
+            late_slots: punctuality.late_slots,
+            skipped_slots: punctuality.skipped_slots,
+            worst: punctuality.worst,
+            requests: self.report.requests,
+            answers: self.report.answers,
+            endpoints: self.peers.present(now) as u64,
+        }
     }
 
     /// What has been counted until `now`.

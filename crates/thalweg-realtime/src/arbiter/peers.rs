@@ -143,6 +143,12 @@ impl Peers {
         true
     }
 
+    /// The number of endpoints that have not left.
+    pub(super) fn present(&self, now: Timestamp) -> usize {
+        let joined = self.joined.iter().filter_map(|number| self.peers[usize::from(*number)].as_ref());
+        joined.filter(|peer| now <= peer.heard_at + self.options.leave_after).count()
+    }
+
     /// The number of endpoints with a backlog.
     pub(super) fn waiting(&self) -> usize {
         self.line.len()

@@ -11,7 +11,7 @@ use std::time::Instant;
 use thalweg_wire::{Nanos, Timestamp};
 
 use super::watchdog::{ANSWER, QUESTION, Watchdog};
-use super::{Arbiter, BatchSocket, Report};
+use super::{Arbiter, BatchSocket, Report, live_status};
 
 /// The time between two looks at the socket while packets are in the network.
 const LOOK: Nanos = Nanos::from_micros(5);
@@ -81,9 +81,12 @@ fn receive(
     now: Timestamp,
 ) -> io::Result<usize> {
     let mut received = 0;
-    let mut questions = Vec::new();
+    let (mut questions, mut asked) = (Vec::new(), Vec::new());
     for _ in 0..RECEIVES {
         let count = socket.receive(|from, bytes| {
+            if bytes == live_status::QUESTION {
+                return asked.push(from);
+            }
             let is_active = watchdog.as_mut().is_none_or(|watchdog| watchdog.receive(now, from, bytes));
             match is_active {
                 true if bytes == QUESTION => questions.push(from),
@@ -97,5 +100,10 @@ fn receive(
         }
     }
     questions.into_iter().for_each(|from| socket.send(from, ANSWER));
+    if !asked.is_empty() {
+        let is_active = watchdog.as_ref().is_none_or(|watchdog| watchdog.took_over_at().is_some());
+        let answer = arbiter.live_status(now, is_active).encode();
+        asked.into_iter().for_each(|from| socket.send(from, &answer));
+    }
     Ok(received)
 }

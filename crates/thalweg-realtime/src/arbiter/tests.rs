@@ -1,6 +1,7 @@
 use std::collections::HashMap;
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use thalweg_emulator::core::blueprint::Blueprint;
 use thalweg_emulator::schemes::Scheme;
@@ -419,10 +420,17 @@ fn endpoints_over_udp_get_their_decisions_and_a_secondary_takes_over() {
                 let _ = host.socket.wait(Nanos::from_millis(1));
             }
         };
+        let ask = |address| {
+            let answers = std::iter::repeat_with(|| LiveStatus::ask(address, Duration::from_secs(1)).unwrap());
+            answers.flatten().next().unwrap()
+        };
         send(&mut host, 100);
+        assert!(ask(arbiters[0]).is_active);
         stops[0].store(true, Ordering::Relaxed);
         let first = first.join().unwrap();
         send(&mut host, 100);
+        let status = ask(arbiters[1]);
+        assert!(status.is_active && status.endpoints == 1 && status.answers > 0, "{status:?}");
         stops[1].store(true, Ordering::Relaxed);
         [first, second.join().unwrap()]
     });

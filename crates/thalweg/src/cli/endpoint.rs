@@ -120,8 +120,8 @@ enum UnlistedArg {
 }
 
 /// How to wait.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum WaitArg {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum WaitArg {
     /// Sleep until something arrives.
     Sleep,
     /// Sleep, and wake up before other work of the processor.

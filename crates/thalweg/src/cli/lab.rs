@@ -1,5 +1,6 @@
 //! `thalweg lab`.
 
+mod emulated;
 mod fail;
 
 use std::ffi::OsString;
@@ -14,13 +15,14 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::{Args, Subcommand, ValueEnum};
 use signal_hook::consts::{SIGINT, SIGTERM};
-use thalweg_lab::{DEFAULT_HOST_SHARE, DEFAULT_RATE, Lab, Plan, Plane, Prefix};
+use thalweg_lab::{DEFAULT_HOST_SHARE, DEFAULT_RATE, EmulatedLab, Lab, Plan, Plane, Prefix};
 use thalweg_wire::{BitRate, Nanos};
 
+use self::emulated::EmulatedArgs;
 use self::fail::{FailArgs, RepairArgs};
 use super::exit_code::{UsageError, of_child};
 use crate::config::value::parse;
-use crate::console;
+use crate::{console, emulated_lab};
 use thalweg_scenarios::configuration::ActuatorKind;
 use thalweg_scenarios::scenarios::faults::Fault;
 use thalweg_scenarios::scenarios::workload::{Method, Pattern};
@@ -41,9 +43,10 @@ const UDP_SECONDS: u64 = 60;
 /// Default amount of data per host of a workload, as time at link rate.
 const SEND_SECONDS: u64 = 5;
 
-/// Build a test network on this machine and measure rerouting in it (Linux, root).
+/// Build a test network on this machine, with switches or over an emulated network (Linux, root).
 ///
-/// Hosts are network namespaces with the kernel's TCP. Switches are eBPF programs, or Open vSwitch, with monitor ports. `up`
+/// Hosts are network namespaces with the kernel's TCP. Switches are eBPF programs, or Open vSwitch, with monitor ports. With
+/// `up --emulate`, an emulated network connects the hosts instead, with delays, queues and failures of an experiment file. `up`
 /// creates a lab and exits. The lab remains until `down` removes it or the machine restarts. The names of all its
 /// namespaces and interfaces start with its prefix.
 #[derive(Args, Debug)]
@@ -76,20 +79,27 @@ struct PrefixArgs {
 #[derive(Args, Debug)]
 struct UpArgs {
     /// Topology: `leaf-spine` (6 hosts, 5 switches), `fat-tree-4` (16 hosts, 20 switches), or a topology file (TOML, JSON).
-    #[arg(value_name = "TOPOLOGY")]
-    shape: String,
+    #[arg(value_name = "TOPOLOGY", required_unless_present = "emulate")]
+    shape: Option<String>,
 
     /// Rate of all links [default: 100 Mbit/s, or the file's].
-    #[arg(long, value_name = "RATE", value_parser = parsed::<BitRate>)]
+    #[arg(long, value_name = "RATE", value_parser = parsed::<BitRate>, conflicts_with = "emulate")]
     rate: Option<BitRate>,
 
     /// Kind of switches. Open vSwitch bridges accept OpenFlow controllers on the loopback interface of their namespace, on
     /// ports from 6653.
-    #[arg(long, value_name = "KIND", value_enum, default_value_t = SwitchKind::Ebpf)]
+    #[arg(long, value_name = "KIND", value_enum, default_value_t = SwitchKind::Ebpf, conflicts_with = "emulate")]
     switch: SwitchKind,
 
     #[command(flatten)]
     prefix: PrefixArgs,
+
+    /// Print the status as JSON instead of tables.
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    emulated: EmulatedArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -102,14 +112,15 @@ enum SwitchKind {
 
 /// Remove a lab or its remains.
 ///
-/// Kills the processes in its namespaces. Succeeds if the lab does not exist.
+/// Ends the arbiter and the endpoints of an emulated network, and reports on the run. Kills the processes in the namespaces. Succeeds if the
+/// lab does not exist.
 #[derive(Args, Debug)]
 struct DownArgs {
     #[command(flatten)]
     prefix: PrefixArgs,
 }
 
-/// Show the hosts, switches and counters of a lab.
+/// Show the hosts, switches and counters of a lab, or its arbiter and endpoints.
 #[derive(Args, Debug)]
 struct StatusArgs {
     #[command(flatten)]
@@ -278,29 +289,45 @@ impl LabArgs {
 impl UpArgs {
     fn run(self) -> anyhow::Result<()> {
         let PrefixArgs { prefix } = self.prefix;
+        let shape = match (self.emulated.request()?, self.shape) {
+            (Some(request), _) => return emulated::up(&request, prefix, self.json),
+            (None, shape) => shape.context("no topology given")?,
+        };
         let plane = match self.switch {
             SwitchKind::Ebpf => Plane::Ebpf,
             SwitchKind::Ovs => Plane::Ovs,
         };
-        let lab = Lab::up(Plan { plane, ..shape::plan(&self.shape, self.rate, prefix.clone())? })?;
+        let lab = Lab::up(Plan { plane, ..shape::plan(&shape, self.rate, prefix.clone())? })?;
         if let Err(error) = openflow::begin(&lab) {
             // Report the first error. `down` removes the rest.
             let _ = Lab::down(&prefix);
             return Err(error.into());
         }
-        super::print(report::hosts(&lab.status()?))
+        let status = lab.status()?;
+        super::print(if self.json { report::status_json(&status) } else { report::hosts(&status) })
     }
 }
 
 impl DownArgs {
     fn run(self) -> anyhow::Result<()> {
-        let removed = Lab::down(&self.prefix.prefix)?;
-        super::print(report::removed(removed))
+        let PrefixArgs { prefix } = self.prefix;
+        // What can only be removed has no report.
+        if let Ok(Some(lab)) = EmulatedLab::find(&prefix) {
+            return emulated::down(&lab);
+        }
+        super::print(report::removed(Lab::down(&prefix)?))
     }
 }
 
 impl StatusArgs {
     fn run(self) -> anyhow::Result<()> {
+        if let Some(lab) = EmulatedLab::find(&self.prefix.prefix)? {
+            let status = emulated_lab::status(&lab)?;
+            return super::print(match self.json {
+                true => emulated_lab::report::json(&status),
+                false => emulated_lab::report::text(&status),
+            });
+        }
         let status = Lab::find(&self.prefix.prefix)?.status()?;
         super::print(match self.json {
             true => report::status_json(&status),
@@ -312,8 +339,13 @@ impl StatusArgs {
 impl ExecArgs {
     fn run(self) -> anyhow::Result<()> {
         let (program, arguments) = self.command.split_first().context("no command given")?;
-        let lab = Lab::find(&self.prefix.prefix)?;
-        let status = lab.exec(&self.host, Command::new(program).args(arguments))?.wait()?;
+        let (mut command, prefix) = (Command::new(program), &self.prefix.prefix);
+        command.args(arguments);
+        let mut child = match EmulatedLab::find(prefix)? {
+            Some(lab) => lab.exec(&self.host, &mut command)?,
+            None => Lab::find(prefix)?.exec(&self.host, &mut command)?,
+        };
+        let status = child.wait()?;
         match status.success() {
             true => Ok(()),
             false => std::process::exit(of_child(status)),

@@ -18,6 +18,7 @@ pub mod fuzz;
 mod fuzz_corpus;
 mod json_reference;
 mod lab;
+mod lab_emulated;
 mod lab_lines;
 mod live;
 mod live_interface;

@@ -1,0 +1,199 @@
+//! The record of an emulated lab, `/run/thalweg/PREFIXemulation.json`.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use thalweg_linux::process::ProcessIdentity;
+use thalweg_network::Topology;
+
+use crate::error::LabError;
+use crate::plan::Prefix;
+use crate::record::{folder, other_version, read_file, remove_file, write_file};
+
+/// Version of the format.
+const VERSION: u32 = 1;
+
+/// The name of an arbiter's report in its folder.
+const REPORT: &str = "real-time.json";
+
+/// The ports of the arbiter and the secondary one. They can be the same in all labs, each of which has a loopback interface of its own.
+const PORTS: [u16; 2] = [6_589, 6_590];
+
+/// The record of an emulated lab.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct EmulationRecord {
+    version: u32,
+    pub(crate) prefix: Prefix,
+    /// The start of the machine of which the process identities are.
+    pub(crate) boot_id: String,
+    /// The experiment file.
+    pub(crate) experiment: PathBuf,
+    /// Contents of a topology file: the emulated network.
+    topology: String,
+    /// MTU of the hosts, in bytes.
+    pub(crate) mtu: u16,
+    /// The folder of the logs and reports.
+    pub(crate) folder: PathBuf,
+    /// Arbiters and endpoints, in the order of their start.
+    pub(crate) processes: Vec<ProcessRecord>,
+}
+
+/// A process of an emulated network.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ProcessRecord {
+    pub(crate) role: Role,
+    pub(crate) pid: u32,
+    /// In clock ticks since the start of the machine.
+    start_time: u64,
+}
+
+/// The role of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Role {
+    /// The arbiter.
+    Arbiter,
+    /// The secondary arbiter.
+    Standby,
+    /// The endpoint of a host, by its number.
+    Endpoint(u16),
+}
+
+impl Role {
+    /// Returns the address of an arbiter, on the loopback interface of the lab. For an endpoint it is that of its arbiter.
+    pub(crate) fn address(self) -> SocketAddr {
+        let [arbiter, standby] = PORTS;
+        let port = if self == Role::Standby { standby } else { arbiter };
+        (Ipv4Addr::LOCALHOST, port).into()
+    }
+}
+
+impl ProcessRecord {
+    pub(crate) fn new(role: Role, ProcessIdentity { pid, start_time }: ProcessIdentity) -> ProcessRecord {
+        ProcessRecord { role, pid, start_time }
+    }
+
+    pub(crate) fn identity(&self) -> ProcessIdentity {
+        ProcessIdentity { pid: self.pid, start_time: self.start_time }
+    }
+}
+
+impl EmulationRecord {
+    pub(crate) fn new(
+        prefix: Prefix,
+        boot_id: String,
+        experiment: PathBuf,
+        topology: &Topology,
+        mtu: u16,
+        folder: PathBuf,
+    ) -> EmulationRecord {
+        let (topology, processes) = (topology.to_toml(), Vec::new());
+        EmulationRecord { version: VERSION, prefix, boot_id, experiment, topology, mtu, folder, processes }
+    }
+
+    /// Returns the topology.
+    ///
+    /// # Errors
+    /// If the record is damaged.
+    pub(crate) fn topology(&self) -> Result<Topology, LabError> {
+        let path = path(&self.prefix);
+        Topology::from_toml(&self.topology, &path.to_string_lossy()).map_err(|error| LabError::Record {
+            path,
+            source: io::Error::new(io::ErrorKind::InvalidData, error),
+        })
+    }
+
+    /// Returns the log of a process; of an endpoint, `host` is the name of its host.
+    pub(crate) fn log(&self, role: Role, host: &str) -> PathBuf {
+        self.folder.join(match role {
+            Role::Arbiter => "arbiter.log".to_owned(),
+            Role::Standby => "standby.log".to_owned(),
+            Role::Endpoint(_) => format!("endpoint-{host}.log"),
+        })
+    }
+
+    /// Returns the folder of an arbiter's report.
+    pub(crate) fn report_folder(&self, role: Role) -> PathBuf {
+        match role {
+            Role::Standby => self.folder.join("standby"),
+            _ => self.folder.clone(),
+        }
+    }
+
+    /// Returns the report that an arbiter writes at its end.
+    pub(crate) fn report(&self, role: Role) -> PathBuf {
+        self.report_folder(role).join(REPORT)
+    }
+
+    /// Whether all endpoints of the network have been started.
+    pub(crate) fn has_endpoints_of(&self, topology: &Topology) -> bool {
+        self.identities(|role| matches!(role, Role::Endpoint(_))).len() == topology.endpoints().len()
+    }
+
+    /// Returns the names of the hosts' namespaces; none if the record is damaged.
+    pub(crate) fn host_namespaces(&self) -> Vec<String> {
+        let Ok(topology) = self.topology() else { return Vec::new() };
+        topology.endpoints().iter().map(|host| self.prefix.name(&host.name)).collect()
+    }
+
+    /// Returns the processes of some roles.
+    pub(crate) fn identities(&self, is_wanted: impl Fn(&Role) -> bool) -> Vec<ProcessIdentity> {
+        let wanted = self.processes.iter().filter(|process| is_wanted(&process.role));
+        wanted.map(ProcessRecord::identity).collect()
+    }
+
+    /// Writes the record atomically.
+    pub(crate) fn write(&self) -> Result<(), LabError> {
+        write_file(&path(&self.prefix), self)
+    }
+
+    /// Reads the record of a prefix; `None` if it does not exist.
+    pub(crate) fn read(prefix: &Prefix) -> Result<Option<EmulationRecord>, LabError> {
+        let path = path(prefix);
+        let Some(record) = read_file::<EmulationRecord>(&path)? else { return Ok(None) };
+        match record.version == VERSION && record.prefix == *prefix {
+            true => Ok(Some(record)),
+            false => Err(other_version(path)),
+        }
+    }
+
+    /// Removes the record, if it exists.
+    pub(crate) fn remove(prefix: &Prefix) -> Result<(), LabError> {
+        remove_file(&path(prefix))
+    }
+}
+
+/// Returns the path of the record.
+pub(crate) fn path(prefix: &Prefix) -> PathBuf {
+    Path::new(folder()).join(format!("{prefix}emulation.json"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{DEFAULT_RATE, Plan};
+
+    #[test]
+    fn a_record_preserves_network_and_processes() {
+        let plan = Plan::leaf_spine(DEFAULT_RATE).unwrap();
+        let prefix: Prefix = "rec-".parse().unwrap();
+        let (experiment, folder) = (PathBuf::from("/a/wan.toml"), PathBuf::from("/b"));
+        let mut record =
+            EmulationRecord::new(prefix, "boot".to_owned(), experiment, &plan.topology, 9_000, folder);
+        let identity = |pid| ProcessIdentity { pid, start_time: 7 };
+        let roles = [Role::Arbiter, Role::Standby, Role::Endpoint(0), Role::Endpoint(1)];
+        record.processes =
+            (1..).zip(roles).map(|(pid, role)| ProcessRecord::new(role, identity(pid))).collect();
+        let text = serde_json::to_string(&record).unwrap();
+        let read: EmulationRecord = serde_json::from_str(&text).unwrap();
+        assert_eq!(format!("{read:?}"), format!("{record:?}"));
+        assert_eq!(read.topology().unwrap(), *plan.topology);
+        assert_eq!(read.identities(|role| matches!(role, Role::Endpoint(_))), [3, 4].map(identity));
+        assert_eq!(read.host_namespaces()[5], "rec-h5");
+        assert!(!read.has_endpoints_of(&plan.topology), "two of six");
+    }
+}

@@ -1,0 +1,107 @@
+//! `thalweg lab up --emulate`.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::thread::available_parallelism;
+
+use clap::{Args, ValueEnum as _};
+use thalweg_lab::{EmulatedLab, Lab, Prefix};
+use thalweg_wire::Nanos;
+
+use crate::cli::endpoint::WaitArg;
+use crate::cli::exit_code::UsageError;
+use crate::cli::file_kind::FileKind;
+use crate::config::value::parse;
+use crate::console;
+use crate::emulated_lab::{self, LabRequest, report};
+
+/// Options of a lab over an emulated network.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Emulated network")]
+pub(super) struct EmulatedArgs {
+    /// Connect the hosts by an emulated network instead of switches: an experiment file, as for `thalweg emulate`.
+    ///
+    /// Takes hosts, rates, delays, queues, routing and failures from the file. Starts an arbiter, `thalweg emulate --real-time`, and an
+    /// endpoint for each host, `thalweg endpoint`. All hosts are at one bridge: real packets take none of the paths of the
+    /// emulated network, and see its delays, losses and marks. Needs Linux 6.6.
+    #[arg(long, value_name = "FILE", conflicts_with = "shape")]
+    emulate: Option<PathBuf>,
+
+    /// Random seed of the emulated network. Overrides the file.
+    #[arg(long, value_name = "N", requires = "emulate")]
+    seed: Option<u64>,
+
+    /// Start a secondary arbiter, which takes over if the arbiter fails.
+    #[arg(long, requires = "emulate")]
+    standby: bool,
+
+    /// How endpoints wait for packets. `busy-poll` needs a processor for each host.
+    #[arg(long, value_name = "HOW", default_value = "sleep", requires = "emulate")]
+    wait: WaitArg,
+
+    /// Delay of a timeslot from which it is late [default: 50us].
+    ///
+    /// The emulation is valid if few timeslots are late. A longer time is enough for networks with long delays.
+    #[arg(long, value_name = "TIME", requires = "emulate", value_parser = parse::<Nanos>)]
+    late_after: Option<Nanos>,
+
+    /// Directory for the report of the arbiter and the logs. Created if missing [default: one that `down` removes].
+    #[arg(short, long, value_name = "DIR", requires = "emulate")]
+    output: Option<PathBuf>,
+}
+
+impl EmulatedArgs {
+    /// Returns what to create; `None` without `--emulate`.
+    ///
+    /// # Errors
+    /// If the endpoints cannot wait like that on this machine.
+    pub(super) fn request(&self) -> anyhow::Result<Option<LabRequest>> {
+        let Some(file) = self.emulate.clone() else { return Ok(None) };
+        let wait = self.wait.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned());
+        Ok(Some(LabRequest {
+            file,
+            seed: self.seed,
+            has_standby: self.standby,
+            wait,
+            polls: self.wait == WaitArg::BusyPoll,
+            late_after: self.late_after,
+            output: self.output.clone(),
+        }))
+    }
+}
+
+/// Creates a lab, and says how to use it.
+pub(super) fn up(request: &LabRequest, prefix: Prefix, json: bool) -> anyhow::Result<()> {
+    let plan = emulated_lab::plan(request, prefix)
+        .map_err(|error| FileKind::Experiment.with_hint(error, &request.file))?;
+    plan.warnings.iter().for_each(console::warn);
+    let plan = plan.plan;
+    plan.check().map_err(|error| UsageError(format!("{}: {error}", request.file.display())))?;
+    let (hosts, processors) =
+        (plan.topology.endpoints().len(), available_parallelism().map_or(1, NonZeroUsize::get));
+    if request.polls && hosts >= processors {
+        return Err(UsageError(format!(
+            "--wait busy-poll needs {} processors, one for each of {hosts} hosts and one for the arbiter: this machine has {processors}; \
+             use real-time or sleep",
+            hosts + 1
+        ))
+        .into());
+    }
+    EmulatedLab::check_machine()?;
+    emulated_lab::create_output(&plan)?;
+    let lab = EmulatedLab::up(&plan)?;
+    let status = emulated_lab::status(&lab)?;
+    crate::cli::print(match json {
+        true => report::json(&status),
+        false => report::text(&status) + &report::usage(&status),
+    })
+}
+
+/// Removes a lab, and reports on its run.
+pub(super) fn down(lab: &EmulatedLab) -> anyhow::Result<()> {
+    let status = lab.status()?;
+    let ended = lab.stop()?;
+    let verdicts = emulated_lab::verdicts(&status);
+    let removed = Lab::down(lab.prefix())?;
+    crate::cli::print(report::removed(&status, ended, removed, &verdicts))
+}

@@ -1,0 +1,264 @@
+//! Reports on a lab over an emulated network: text for people, lines of JSON for programs.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+use thalweg_lab::{
+    ArbiterContact, ArbiterStatus, EmulatedHost, EmulatedStatus, EndedProcesses, ProcessStatus, Removed,
+};
+use thalweg_realtime::arbiter::LiveStatus;
+use thalweg_wire::Nanos;
+
+use super::paths::{PathSummary, Paths};
+use super::{LabStatus, Verdict};
+use crate::figures::grouped;
+
+/// The state of an endpoint, as reports name it.
+fn endpoint_state(host: &EmulatedHost) -> &'static str {
+    match (host.process.is_running, host.contact) {
+        (false, _) => "dead",
+        (true, ArbiterContact::Answers) => "running",
+        (true, _) => "silent",
+    }
+}
+
+/// The state of an arbiter, as reports name it.
+fn arbiter_state(arbiter: &ArbiterStatus, live: Option<&LiveStatus>) -> &'static str {
+    match live {
+        _ if !arbiter.process.is_running => "dead",
+        None => "silent",
+        Some(live) if live.is_active => "running",
+        Some(_) => "waiting",
+    }
+}
+
+/// The name of an arbiter.
+fn role(arbiter: &ArbiterStatus) -> &'static str {
+    if arbiter.is_standby { "standby" } else { "arbiter" }
+}
+
+/// The paths from a host to all others; `None` if there are none.
+fn paths_of(status: &EmulatedStatus) -> impl Fn(&EmulatedHost) -> Option<PathSummary> {
+    let paths = Paths::new(&status.topology).ok();
+    move |host| paths.as_ref()?.from(host.endpoint)
+}
+
+/// Formats one delay, or the shortest and the longest.
+fn delays(path: &PathSummary) -> String {
+    match path.min_delay == path.max_delay {
+        true => path.min_delay.to_string(),
+        false => format!("{} to {}", path.min_delay, path.max_delay),
+    }
+}
+
+/// Returns the state of a lab as text.
+pub fn text(status: &LabStatus) -> String {
+    let lab = &status.lab;
+    let mut text = format!(
+        "{:10}{:16}{:16}{:20}{:>12}  {:20}{}\n",
+        "host", "namespace", "IPv4", "IPv6", "link rate", "one-way delay", "endpoint"
+    );
+    let path_of = paths_of(lab);
+    for host in &lab.hosts {
+        let ipv6 = host.addresses.ipv6.map_or_else(|| "none".to_owned(), |ip| ip.to_string());
+        let delay = path_of(host).as_ref().map_or_else(|| "no path".to_owned(), delays);
+        let _ = writeln!(
+            text,
+            "{:10}{:16}{:16}{ipv6:20}{:>12}  {delay:20}{}",
+            host.name,
+            host.namespace,
+            host.addresses.ip.to_string(),
+            host.rate.to_string(),
+            endpoint_state(host)
+        );
+    }
+    text.push('\n');
+    for (arbiter, live) in lab.arbiters.iter().zip(&status.arbiters) {
+        let state = arbiter_state(arbiter, live.as_ref());
+        let pid = arbiter.process.pid;
+        let counts = live.as_ref().filter(|live| live.is_active).map_or_else(String::new, |live| {
+            format!(
+                ", {}, {} endpoints, {} packets",
+                lateness(live.is_valid, live.late_share()),
+                live.endpoints,
+                grouped(live.requests)
+            )
+        });
+        let _ = writeln!(text, "{:10}{state}, PID {pid} in {}{counts}", role(arbiter), lab.fabric);
+    }
+    let _ = writeln!(text, "{:10}{}", "network", lab.experiment.display());
+    let _ = writeln!(text, "{:10}{}", "logs", lab.folder.display());
+    let problems = problems(status);
+    if !problems.is_empty() {
+        text.push('\n');
+    }
+    problems.iter().for_each(|problem| {
+        let _ = writeln!(text, "{problem}");
+    });
+    text
+}
+
+/// Whether few enough timeslots were late.
+fn lateness(is_valid: bool, late_share: f64) -> String {
+    format!("{}: {:.4} % of timeslots late", if is_valid { "valid" } else { "INVALID" }, 100.0 * late_share)
+}
+
+/// Names what does not work.
+fn problems(status: &LabStatus) -> Vec<String> {
+    let mut problems = Vec::new();
+    let message = |process: &ProcessStatus| {
+        let log = process.log.display();
+        match &process.message {
+            Some(message) => format!("last message in {log}: {message}"),
+            None => format!("{log} has no message"),
+        }
+    };
+    for (arbiter, live) in status.lab.arbiters.iter().zip(&status.arbiters) {
+        let name = if arbiter.is_standby { "secondary arbiter" } else { "arbiter" };
+        match arbiter_state(arbiter, live.as_ref()) {
+            "dead" => problems.push(format!("the {name} is dead; {}", message(&arbiter.process))),
+            "silent" => problems.push(format!("the {name} does not answer; {}", message(&arbiter.process))),
+            _ => {}
+        }
+    }
+    for host in &status.lab.hosts {
+        let name = &host.name;
+        match endpoint_state(host) {
+            "dead" => problems.push(format!(
+                "the endpoint of {name} is dead: its packets are not emulated; {}",
+                message(&host.process)
+            )),
+            "silent" => {
+                problems.push(format!("the endpoint of {name} has no arbiter: its packets wait, and are dropped"));
+            }
+            _ => {}
+        }
+    }
+    problems
+}
+
+/// Says how to use a lab that has just been created.
+pub fn usage(status: &LabStatus) -> String {
+    let lab = &status.lab;
+    let [first, second, ..] = lab.hosts.as_slice() else { return String::new() };
+    let prefix = match lab.prefix.as_str() {
+        "tw-" => String::new(),
+        prefix => format!(" --prefix {prefix}"),
+    };
+    let mut text = String::new();
+    let path = Paths::new(&lab.topology).ok().and_then(|paths| paths.between(first.endpoint, second.endpoint));
+    if let Some(path) = path {
+        let _ = writeln!(
+            text,
+            "\nFrom {} to {}: {} one way, {} round trip, up to {}.",
+            first.name,
+            second.name,
+            delays(&path),
+            delays(&PathSummary {
+                min_delay: Nanos(path.min_delay.0.saturating_mul(2)),
+                max_delay: Nanos(path.max_delay.0.saturating_mul(2)),
+                ..path
+            }),
+            path.rate
+        );
+    }
+    let address = second.addresses.ip;
+    let exec = |host: &EmulatedHost| format!("  sudo thalweg lab exec {}{prefix} --", host.name);
+    let _ = writeln!(text, "{} ping -c 3 {address}", exec(first));
+    let _ = writeln!(text, "{} iperf3 --server --daemon", exec(second));
+    let _ = writeln!(text, "{} iperf3 --client {address}", exec(first));
+    let _ = writeln!(text, "  sudo thalweg lab down{prefix}");
+    text
+}
+
+/// Returns what `thalweg lab down` ended and removed, and whether the runs of the arbiters were valid, as text.
+pub fn removed(
+    lab: &EmulatedStatus,
+    ended: EndedProcesses,
+    removed: Removed,
+    verdicts: &[Option<Verdict>],
+) -> String {
+    let mut text = String::new();
+    for (arbiter, verdict) in lab.arbiters.iter().zip(verdicts) {
+        let what = match verdict {
+            None => "no report".to_owned(),
+            Some(verdict) => format!(
+                "{}, {} packets, {} dropped",
+                lateness(verdict.is_valid, verdict.late_share),
+                grouped(verdict.requests),
+                grouped(verdict.dropped)
+            ),
+        };
+        let _ = write!(text, "{:10}{what}", role(arbiter));
+        let is_kept = arbiter.report.exists();
+        let _ = match is_kept {
+            true => writeln!(text, "; {}", arbiter.report.display()),
+            false => writeln!(text),
+        };
+    }
+    let killed = ended.killed + removed.processes;
+    let _ = writeln!(
+        text,
+        "ended {} processes, killed {killed}, removed {} namespaces",
+        ended.ended, removed.namespaces
+    );
+    text
+}
+
+/// Returns the state of a lab as a line of JSON.
+pub fn json(status: &LabStatus) -> String {
+    let lab = &status.lab;
+    let path_of = paths_of(lab);
+    let process = |process: &ProcessStatus, state: &str| {
+        json!({ "state": state, "pid": process.pid, "log": process.log.display().to_string(), "message": process.message })
+    };
+    let hosts = lab.hosts.iter().map(|host| {
+        let path = path_of(host);
+        json!({
+            "name": host.name,
+            "namespace": host.namespace,
+            "ip": host.addresses.ip,
+            "ipv6": host.addresses.ipv6,
+            "mac": host.mac.to_string(),
+            "rate_bps": host.rate.0,
+            "min_delay_ns": path.map(|path| path.min_delay.0),
+            "max_delay_ns": path.map(|path| path.max_delay.0),
+            "pids": host.processes,
+            "endpoint": process(&host.process, endpoint_state(host)),
+        })
+    });
+    let arbiters = lab.arbiters.iter().zip(&status.arbiters).map(|(arbiter, live)| {
+        let mut object = process(&arbiter.process, arbiter_state(arbiter, live.as_ref()));
+        object["role"] = role(arbiter).into();
+        object["address"] = arbiter.address.to_string().into();
+        object["report"] = arbiter.report.display().to_string().into();
+        object["live"] = live.map_or(Value::Null, |live| live_json(&live));
+        object
+    });
+    let line = json!({
+        "type": "emulated_lab",
+        "prefix": lab.prefix.as_str(),
+        "experiment": lab.experiment.display().to_string(),
+        "mtu": lab.mtu,
+        "fabric_namespace": lab.fabric,
+        "folder": lab.folder.display().to_string(),
+        "hosts": hosts.collect::<Vec<_>>(),
+        "arbiters": arbiters.collect::<Vec<_>>(),
+        "problems": problems(status),
+    });
+    line.to_string() + "\n"
+}
+
+fn live_json(live: &LiveStatus) -> Value {
+    json!({
+        "valid": live.is_valid,
+        "slots": live.slots,
+        "late_slots": live.late_slots,
+        "skipped_slots": live.skipped_slots,
+        "late_share": live.late_share(),
+        "worst_delay_ns": live.worst.0,
+        "requests": live.requests,
+        "answers": live.answers,
+        "endpoints": live.endpoints,
+    })
+}

@@ -1,0 +1,203 @@
+//! `thalweg lab up --emulate`: real applications over an emulated network, from creation to removal.
+
+#![cfg(target_os = "linux")]
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::Command;
+use std::sync::PoisonError;
+
+use serde_json::Value;
+
+use crate::live::SERIAL;
+use crate::program::{Run, THALWEG, thalweg_in};
+
+/// A star: 100 Mbit/s, 20 ms from host to host.
+const STAR: &str = "\
+duration = \"1s\"
+
+[topology]
+shape = \"rack\"
+endpoints = 3
+rate = \"100mbps\"
+delay = \"10ms\"
+";
+
+/// Reports a skipped test directly to standard error, because the test runner captures `eprintln!`.
+fn skip(reason: impl std::fmt::Display) {
+    let _ = std::io::stderr().write_all(format!("skipped: lab_emulated: {reason}\n").as_bytes());
+}
+
+/// A lab that is removed even if the test fails.
+struct Lab<'a> {
+    folder: &'a Path,
+    prefix: String,
+}
+
+impl Lab<'_> {
+    fn run(&self, arguments: &[&str], command: &[&str]) -> Run {
+        let prefix = ["--prefix", &self.prefix];
+        let rest = if command.is_empty() { vec![] } else { [&["--"], command].concat() };
+        thalweg_in(self.folder, &[&["lab"], arguments, &prefix, &rest].concat())
+    }
+
+    fn exec(&self, host: &str, command: &[&str]) -> String {
+        self.run(&["exec", host], command).ended_with(0).stdout
+    }
+
+    fn status(&self) -> Value {
+        self.run(&["status", "--json"], &[]).ended_with(0).lines().remove(0)
+    }
+
+    /// The least round-trip time of some pings in milliseconds.
+    fn ping(&self, options: &[&str]) -> f64 {
+        let ping = ["ping", "-c", "5", "-i", "0.05", "-W", "5"];
+        let text = self.exec("h0", &[&ping[..], options].concat());
+        let times = text.split("min/avg/max/mdev = ").nth(1).unwrap_or_else(|| panic!("{text}"));
+        times.split('/').next().unwrap().parse().unwrap()
+    }
+}
+
+impl Drop for Lab<'_> {
+    fn drop(&mut self) {
+        self.run(&["down"], &[]);
+    }
+}
+
+/// The states of the hosts' endpoints, then those of the arbiters.
+fn states(status: &Value) -> Vec<String> {
+    let of_hosts = status["hosts"].as_array().unwrap().iter().map(|host| &host["endpoint"]);
+    let all = of_hosts.chain(status["arbiters"].as_array().unwrap());
+    all.map(|process| process["state"].as_str().unwrap().to_owned()).collect()
+}
+
+fn pids(status: &Value) -> Vec<u64> {
+    let of_hosts = status["hosts"].as_array().unwrap().iter().map(|host| &host["endpoint"]);
+    let all = of_hosts.chain(status["arbiters"].as_array().unwrap());
+    all.map(|process| process["pid"].as_u64().unwrap()).collect()
+}
+
+/// Whether a process has not ended.
+fn is_running(pid: u64) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+}
+
+#[test]
+fn applications_use_an_emulated_network_from_creation_to_removal() {
+    let _alone = SERIAL.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("star.toml"), STAR).unwrap();
+    let lab = Lab { folder: folder.path(), prefix: format!("e{}-", std::process::id() % 10_000_000) };
+    let up = ["up", "--emulate", "star.toml", "--standby", "--late-after", "10ms", "--output", "results"];
+    let created = lab.run(&up, &[]);
+    let is_impossible = ["needs root", "needs Linux 6.6", "needs TAP"];
+    if is_impossible.iter().any(|reason| created.stderr.contains(reason)) {
+        return skip(created.stderr);
+    }
+    let created = created.ended_with(0).stdout;
+    assert!(created.contains("20.0 ms one way, 40.0 ms round trip, up to 100 Mbit/s"), "{created}");
+
+    let status = lab.status();
+    assert_eq!(states(&status), ["running", "running", "running", "running", "waiting"], "{status}");
+    assert_eq!(status["arbiters"][0]["live"]["endpoints"], 3, "{status}");
+    // Far more than the delay only if the machine is very busy.
+    for options in [&["10.0.0.2"][..], &["-6", "fd00::2"]] {
+        let time = lab.ping(options);
+        assert!((40.0..80.0).contains(&time), "{options:?}: {time} ms");
+    }
+    tcp(&lab);
+
+    let [.., arbiter, _] = pids(&status)[..] else { panic!("{status}") };
+    Command::new("kill").args(["-9", &arbiter.to_string()]).status().unwrap();
+    // Until the endpoints have found the secondary arbiter.
+    let expected = ["running", "running", "running", "dead", "running"];
+    let status = std::iter::repeat_with(|| lab.status()).find(|status| states(status) == expected).unwrap();
+    assert!(status["problems"][0].as_str().unwrap().starts_with("the arbiter is dead; "), "{status}");
+    let time = lab.ping(&["10.0.0.3"]);
+    assert!((40.0..80.0).contains(&time), "{time} ms by the secondary arbiter");
+    Command::new("kill").args(["-9", &pids(&status)[2].to_string()]).status().unwrap();
+    let text = std::iter::repeat_with(|| lab.run(&["status"], &[]).ended_with(0).stdout);
+    let text = text.into_iter().find(|text| text.contains("the endpoint of h2 is dead"));
+    assert!(text.unwrap().contains("the arbiter is dead; "));
+    let failed = lab.run(&["fail", "h0"], &[]).ended_with(1).stderr;
+    assert!(failed.contains("is emulated, it has no switches"), "{failed}");
+
+    let down = lab.run(&["down"], &[]).ended_with(0).stdout;
+    assert!(down.contains("arbiter   no report\n"), "it was killed: {down}");
+    assert!(down.contains("removed 4 namespaces") && down.contains("results/standby/real-time.json"), "{down}");
+    is_gone(&lab, &status);
+    let report = std::fs::read_to_string(folder.path().join("results/standby/real-time.json")).unwrap();
+    assert!(serde_json::from_str::<Value>(&report).unwrap()["requests"].as_u64() > Some(0), "{report}");
+    let log = std::fs::read_to_string(folder.path().join("results/endpoint-h0.log")).unwrap();
+    assert!(log.contains("arbiter_switched") && log.contains("\"type\":\"summary\""), "{log}");
+    interrupted(&lab);
+}
+
+/// TCP reaches the rate of the emulated network, and does not exceed it.
+fn tcp(lab: &Lab<'_>) {
+    if Command::new("iperf3").arg("--version").output().is_err() {
+        return skip("no iperf3");
+    }
+    lab.exec("h1", &["iperf3", "--server", "--one-off", "--daemon"]);
+    let output = lab.exec("h0", &["iperf3", "--client", "10.0.0.2", "--time", "2", "--json"]);
+    let goodput = serde_json::from_str::<Value>(&output).unwrap()["end"]["sum_received"]["bits_per_second"]
+        .as_f64()
+        .unwrap_or_else(|| panic!("{output}"));
+    let is_valid = lab.status()["arbiters"][0]["live"]["valid"] == true;
+    assert!(goodput <= 100e6, "{goodput}");
+    assert!(goodput > 33e6 || !is_valid, "{goodput}");
+}
+
+/// Nothing is left of a lab.
+fn is_gone(lab: &Lab<'_>, status: &Value) {
+    let left: Vec<_> = ["/run/netns", "/run/thalweg"]
+        .iter()
+        .flat_map(|folder| std::fs::read_dir(folder).unwrap())
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.starts_with(&lab.prefix))
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+    let running: Vec<_> = pids(status).into_iter().filter(|&pid| is_running(pid)).collect();
+    assert!(running.is_empty(), "{running:?} of {status}");
+}
+
+/// What is left of a lab that lost a namespace is recognised, and removed.
+fn interrupted(lab: &Lab<'_>) {
+    let created = lab.run(&["up", "--emulate", "star.toml", "--json"], &[]).ended_with(0).lines().remove(0);
+    assert_eq!(states(&created), ["running"; 4], "{created}");
+    let deleted = format!("{}h1", lab.prefix);
+    assert!(Command::new("ip").args(["netns", "delete", &deleted]).status().unwrap().success());
+    let error = lab.run(&["status"], &[]).ended_with(1).stderr;
+    let expected = format!("the namespace {deleted} is missing; remove what is left with `thalweg lab down`");
+    assert!(error.contains(&expected), "{error}");
+    let down = lab.run(&["down"], &[]).ended_with(0).stdout;
+    assert!(down.contains("removed 3 namespaces, killed 4 processes"), "{down}");
+    is_gone(lab, &created);
+}
+
+#[test]
+fn what_cannot_be_emulated_is_refused_before_anything_is_created() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write("star.toml", STAR);
+    write("wrong.toml", &STAR.replace("10ms", "10 parsecs"));
+    write("large.toml", &STAR.replace("endpoints = 3", "endpoints = 65"));
+    write("serve.toml", "[collector]\n");
+    for (arguments, expected) in [
+        (&["--emulate", "none.toml"][..], "none.toml"),
+        (&["--emulate", "wrong.toml"], "wrong.toml:7:9: "),
+        (&["--emulate", "large.toml"], "large.toml: the emulated network has 65 endpoints: expected at most 64"),
+        (&["--emulate", "star.toml", "leaf-spine"], "cannot be used with"),
+        (&["--emulate", "star.toml", "--rate", "1gbps"], "cannot be used with"),
+        (&["--emulate", "star.toml", "--seed", "x"], "--seed"),
+        (&["--seed", "7", "leaf-spine"], "--emulate"),
+        (&[], "TOPOLOGY"),
+    ] {
+        let mut run = Command::new(THALWEG);
+        run.args(["lab", "up", "--prefix", "none-"]).args(arguments);
+        let run = Run::from(run.current_dir(folder.path()).output().unwrap()).ended_with(2);
+        assert!(run.stderr.contains(expected), "{arguments:?}: {}", run.stderr);
+    }
+    assert!(!Path::new("/run/thalweg/none-emulation.json").exists());
+}
