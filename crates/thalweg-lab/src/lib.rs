@@ -92,8 +92,8 @@ pub use headroom::{Headroom, Verdict};
 pub use lab::{Lab, Removed};
 pub use ovs::OpenFlowSwitch;
 pub use plan::{
-    DEFAULT_HOST_SHARE, DEFAULT_RATE, MAX_BUFFER, MAX_EMULATED_HOSTS, MAX_PORTS, MAX_RATE, MIN_RATE, MTU_RANGE,
-    Plan, PlanError, Plane, Prefix,
+    DEFAULT_HOST_SHARE, DEFAULT_RATE, MAX_BUFFER, MAX_EMULATED_HOSTS, MAX_PORTS, MAX_RATE, MIN_RATE,
+    MTU_RANGE, Plan, PlanError, Plane, Prefix,
 };
 pub use router::RouterLab;
 pub use routes::{DEFAULT_ADDRESSES, shortest_path_tables};

@@ -120,15 +120,14 @@ mod tests {
     #[test]
     fn the_start_time_is_the_22nd_field_of_a_process_that_has_not_ended() {
         let stat = |state| {
-            format!("7 (a) b)) {state} 1 7 7 0 -1 4194560 99 0 0 0 1 2 0 0 20 0 1 0 1234 8192 400 18446744073709551615 1 1")
+            format!(
+                "7 (a) b)) {state} 1 7 7 0 -1 4194560 99 0 0 0 1 2 0 0 20 0 1 0 1234 8192 400 18446744073709551615 1 1"
+            )
         };
-        assert_eq!(["S", "R", "T", "Z", "X"].map(|state| start_time(&stat(state))), [
-            Some(1234),
-            Some(1234),
-            Some(1234),
-            None,
-            None
-        ]);
+        assert_eq!(
+            ["S", "R", "T", "Z", "X"].map(|state| start_time(&stat(state))),
+            [Some(1234), Some(1234), Some(1234), None, None]
+        );
         assert_eq!(["", "7", "7 (a)", "7 (a) S 1"].map(start_time), [None; 4]);
     }
 

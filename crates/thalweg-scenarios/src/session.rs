@@ -50,7 +50,7 @@ impl Session {
         rate: BitRate,
         stop: &Arc<AtomicBool>,
     ) -> Result<Session, ScenarioError> {
-        if Lab::find(&plan.prefix).is_ok() {
+        if Lab::is_up(&plan.prefix) {
             return Err(ScenarioError::PrefixInUse { prefix: plan.prefix.to_string() });
         }
         let links = LinkState::new(&topology);

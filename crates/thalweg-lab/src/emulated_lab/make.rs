@@ -16,9 +16,9 @@ use thalweg_network::EndpointId;
 
 use super::plan::{EmulatedPlan, HostAddresses};
 use crate::carrier::wait_for_links;
+use crate::emulation::default_folder;
 use crate::emulation::log::{self, ArbiterContact};
 use crate::emulation::record::{EmulationRecord, ProcessRecord, Role};
-use crate::emulation::default_folder;
 use crate::error::LabError;
 use crate::layout::HOST_INTERFACE;
 use crate::plan::FABRIC;
@@ -59,8 +59,7 @@ pub(super) fn make(plan: &EmulatedPlan) -> Result<EmulationRecord, LabError> {
     let folder = plan.output.clone().unwrap_or_else(|| default_folder(&plan.prefix));
     let boot = boot_id().map_err(|source| LabError::Record { path: "boot_id".into(), source })?;
     let (prefix, experiment) = (plan.prefix.clone(), plan.experiment.clone());
-    let mut record =
-        EmulationRecord::new(prefix, boot, experiment, &plan.topology, plan.mtu, folder.clone());
+    let mut record = EmulationRecord::new(prefix, boot, experiment, &plan.topology, plan.mtu, folder.clone());
     record.write()?;
     fs::create_dir_all(&folder).map_err(|source| LabError::File { path: folder, source })?;
     let fabric = make_network(plan)?;
@@ -115,8 +114,7 @@ fn make_host(
         source,
     })?;
     let (port_name, mtu) = (format!("p{}", endpoint.0), plan.mtu.into());
-    let end =
-        VethEnd { name: port_name.clone(), alias: Some(known.name.clone()), mtu, ..VethEnd::default() };
+    let end = VethEnd { name: port_name.clone(), alias: Some(known.name.clone()), mtu, ..VethEnd::default() };
     let peer = VethEnd {
         name: HOST_INTERFACE.to_owned(),
         mac: Some(known.mac),
@@ -164,8 +162,7 @@ fn start_processes(
     record: &mut EmulationRecord,
 ) -> Result<(), LabError> {
     let hosts = record.folder.join("hosts.txt");
-    fs::write(&hosts, plan.host_table())
-        .map_err(|source| LabError::File { path: hosts.clone(), source })?;
+    fs::write(&hosts, plan.host_table()).map_err(|source| LabError::File { path: hosts.clone(), source })?;
     let mut started = Vec::new();
     let standby = plan.has_standby.then_some(Role::Standby);
     for role in [Role::Arbiter].into_iter().chain(standby) {

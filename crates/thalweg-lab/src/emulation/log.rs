@@ -73,7 +73,10 @@ mod tests {
         let mut log = create(&path).unwrap();
         for (line, contact) in [
             ("", ArbiterContact::NotYet),
-            (r#"{"type":"event","event":"arbiter_answers","address":"127.0.0.1:6589"}"#, ArbiterContact::Answers),
+            (
+                r#"{"type":"event","event":"arbiter_answers","address":"127.0.0.1:6589"}"#,
+                ArbiterContact::Answers,
+            ),
             (r#"{"type":"event","event":"mtu_changed","mtu":1400}"#, ArbiterContact::Answers),
             (r#"{"type":"status","held":0}"#, ArbiterContact::Answers),
             (r#"{"type":"event","event":"arbiter_silent","silence_ns":100}"#, ArbiterContact::Silent),

@@ -10,8 +10,8 @@ use thalweg_network::topology::Node;
 use thalweg_wire::{BitRate, Bytes, Nanos};
 
 use super::parts::{Parts, Switching, host};
-use crate::ebpf::{self, Maps};
 use crate::carrier::wait_for_links;
+use crate::ebpf::{self, Maps};
 use crate::error::LabError;
 use crate::layout::{self, HOST_INTERFACE, Layout, Peer};
 use crate::ovs::{self, Ovs};

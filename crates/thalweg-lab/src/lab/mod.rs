@@ -73,6 +73,11 @@ impl Lab {
         }
     }
 
+    /// Whether a lab with this prefix is up, with switches or over an emulated network.
+    pub fn is_up(prefix: &Prefix) -> bool {
+        matches!(Lab::find(prefix), Ok(_) | Err(LabError::Emulated { .. }))
+    }
+
     /// Finds a lab with switches that is up.
     ///
     /// # Errors

@@ -150,8 +150,7 @@ impl Netlink {
     pub fn add_bridge(&self, name: &str) -> Result<(), NetlinkError> {
         let mut request = Request::new(libc::RTM_NEWLINK, &interface_header(0, 0, 0));
         request.text(libc::IFLA_IFNAME, name);
-        request
-            .nested(libc::IFLA_LINKINFO, |request| request.text(libc::IFLA_INFO_KIND, "bridge"));
+        request.nested(libc::IFLA_LINKINFO, |request| request.text(libc::IFLA_INFO_KIND, "bridge"));
         self.create(request, || format!("create the bridge {name}"))
     }
 
@@ -268,10 +267,8 @@ impl Netlink {
         self.create(request, || format!("add {ip} to interface {interface}"))?;
         let (table, protocol) = (libc::RT_TABLE_MAIN, libc::RTPROT_STATIC);
         let (scope, kind) = (libc::RT_SCOPE_UNIVERSE, libc::RTN_UNICAST);
-        let mut request = Request::new(
-            libc::RTM_NEWROUTE,
-            &[INET6, 0, 0, 0, table, protocol, scope, kind, 0, 0, 0, 0],
-        );
+        let mut request =
+            Request::new(libc::RTM_NEWROUTE, &[INET6, 0, 0, 0, table, protocol, scope, kind, 0, 0, 0, 0]);
         request.number(libc::RTA_OIF, interface);
         self.create(request, || format!("add an IPv6 route by interface {interface}"))
     }

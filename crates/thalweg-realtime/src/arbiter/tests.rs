@@ -421,7 +421,8 @@ fn endpoints_over_udp_get_their_decisions_and_a_secondary_takes_over() {
             }
         };
         let ask = |address| {
-            let answers = std::iter::repeat_with(|| LiveStatus::ask(address, Duration::from_secs(1)).unwrap());
+            let answers =
+                std::iter::repeat_with(|| LiveStatus::ask(address, Duration::from_secs(1)).unwrap());
             answers.flatten().next().unwrap()
         };
         send(&mut host, 100);

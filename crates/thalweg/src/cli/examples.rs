@@ -189,7 +189,7 @@ const SKETCH: [Example; 3] = [
     Example { about: "Compare two windows", command: "thalweg sketch diff 12-00.tsk 12-01.tsk" },
 ];
 
-const LAB: [Example; 5] = [
+const LAB: [Example; 6] = [
     Example { about: "Create a leaf-spine lab", command: "sudo thalweg lab up leaf-spine --rate 100mbps" },
     Example { about: "Ping between hosts", command: "sudo thalweg lab exec h0 -- ping -c 3 10.0.0.5" },
     Example { about: "Show counters", command: "sudo thalweg lab status" },
@@ -197,6 +197,10 @@ const LAB: [Example; 5] = [
     Example {
         about: "Measure how fast colliding flows are rerouted",
         command: "sudo thalweg lab run collide --trials 60 --output results",
+    },
+    Example {
+        about: "Connect hosts by an emulated network, here two sites 100 ms apart",
+        command: "sudo thalweg lab up --emulate examples/wan-lab/wan.toml --late-after 1ms",
     },
 ];
 

@@ -95,8 +95,12 @@ pub fn plan(request: &LabRequest, prefix: Prefix) -> anyhow::Result<LabPlan> {
         arbiter_arguments.extend(["--late-after".into(), format!("{}ns", late_after.0).into()]);
     }
     let deadline = Nanos(delay.0.saturating_add(LONGEST_QUEUEING.0));
-    let mut endpoint_arguments: Vec<OsString> =
-        vec!["--wait".into(), (&request.wait).into(), "--deadline".into(), format!("{}ns", deadline.0).into()];
+    let mut endpoint_arguments: Vec<OsString> = vec![
+        "--wait".into(),
+        (&request.wait).into(),
+        "--deadline".into(),
+        format!("{}ns", deadline.0).into(),
+    ];
     if matches!(scheme, Scheme::PFabric(_)) {
         endpoint_arguments.push("--remaining".into());
     }
@@ -229,7 +233,10 @@ name = \"pfabric\"
         assert_eq!((plan.mtu, plan.topology.endpoints().len(), &plan.experiment), (9_000, 3, &file));
         assert_eq!(plan.arbiter_arguments, ["--seed", "7", "--late-after", "1000000ns"]);
         // The path takes 100 ms, and pFabric needs the remaining bytes.
-        assert_eq!(plan.endpoint_arguments, ["--wait", "sleep", "--deadline", "10100000000ns", "--remaining"]);
+        assert_eq!(
+            plan.endpoint_arguments,
+            ["--wait", "sleep", "--deadline", "10100000000ns", "--remaining"]
+        );
         assert_eq!(plan.tcp_buffer, Bytes(100_000_000));
         assert!(warnings.is_empty(), "1,389 packets of 9,000 bytes: {warnings:?}");
     }

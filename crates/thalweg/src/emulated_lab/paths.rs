@@ -142,8 +142,14 @@ mod tests {
         let tiers = Tiers { access: link(100, 1), uplink: link(40, 10) };
         let paths = Paths::new(&leaf_spine(2, 2, 2, tiers).unwrap()).unwrap();
         let [near, far] = [1, 2].map(|to| paths.between(EndpointId(0), EndpointId(to)).unwrap());
-        assert_eq!((near.min_delay, near.max_delay, near.rate.0), (Nanos::from_millis(2), Nanos::from_millis(2), 100_000_000));
-        assert_eq!((far.min_delay, far.max_delay, far.rate.0), (Nanos::from_millis(22), Nanos::from_millis(22), 40_000_000));
+        assert_eq!(
+            (near.min_delay, near.max_delay, near.rate.0),
+            (Nanos::from_millis(2), Nanos::from_millis(2), 100_000_000)
+        );
+        assert_eq!(
+            (far.min_delay, far.max_delay, far.rate.0),
+            (Nanos::from_millis(22), Nanos::from_millis(22), 40_000_000)
+        );
         assert_eq!(paths.between(EndpointId(0), EndpointId(0)), None);
         let all = paths.from(EndpointId(0)).unwrap();
         assert_eq!((all.min_delay, all.max_delay), (near.min_delay, far.max_delay));
@@ -155,7 +161,8 @@ mod tests {
     #[test]
     fn equal_numbers_of_hops_can_have_different_delays_and_some_pairs_no_path() {
         let mut builder = TopologyBuilder::new();
-        let [a, b, fast, slow, alone] = ["a", "b", "fast", "slow", "alone"].map(|name| builder.add_router(name).unwrap());
+        let [a, b, fast, slow, alone] =
+            ["a", "b", "fast", "slow", "alone"].map(|name| builder.add_router(name).unwrap());
         for (name, router) in [("h0", a), ("h1", b), ("h2", alone)] {
             builder.add_endpoint(name, router, link(100, 0)).unwrap();
         }

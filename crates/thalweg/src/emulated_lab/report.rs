@@ -129,7 +129,9 @@ fn problems(status: &LabStatus) -> Vec<String> {
                 message(&host.process)
             )),
             "silent" => {
-                problems.push(format!("the endpoint of {name} has no arbiter: its packets wait, and are dropped"));
+                problems.push(format!(
+                    "the endpoint of {name} has no arbiter: its packets wait, and are dropped"
+                ));
             }
             _ => {}
         }
@@ -146,7 +148,8 @@ pub fn usage(status: &LabStatus) -> String {
         prefix => format!(" --prefix {prefix}"),
     };
     let mut text = String::new();
-    let path = Paths::new(&lab.topology).ok().and_then(|paths| paths.between(first.endpoint, second.endpoint));
+    let path =
+        Paths::new(&lab.topology).ok().and_then(|paths| paths.between(first.endpoint, second.endpoint));
     if let Some(path) = path {
         let _ = writeln!(
             text,
@@ -209,9 +212,7 @@ pub fn removed(
 pub fn json(status: &LabStatus) -> String {
     let lab = &status.lab;
     let path_of = paths_of(lab);
-    let process = |process: &ProcessStatus, state: &str| {
-        json!({ "state": state, "pid": process.pid, "log": process.log.display().to_string(), "message": process.message })
-    };
+    let process = |process: &ProcessStatus, state: &str| json!({ "state": state, "pid": process.pid, "log": process.log.display().to_string(), "message": process.message });
     let hosts = lab.hosts.iter().map(|host| {
         let path = path_of(host);
         json!({
@@ -261,4 +262,108 @@ fn live_json(live: &LiveStatus) -> Value {
         "answers": live.answers,
         "endpoints": live.endpoints,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use thalweg_lab::HostAddresses;
+    use thalweg_network::topology::shapes::rack;
+    use thalweg_network::{EndpointId, LinkSpec};
+    use thalweg_wire::BitRate;
+
+    use super::*;
+
+    fn process(is_running: bool, message: Option<&str>) -> ProcessStatus {
+        ProcessStatus { pid: 7, is_running, log: "/log".into(), message: message.map(str::to_owned) }
+    }
+
+    fn status(endpoint: (bool, ArbiterContact), arbiter: (bool, Option<LiveStatus>)) -> LabStatus {
+        let link = LinkSpec { rate: BitRate(100_000_000), delay: Nanos::from_millis(25) };
+        let host = |number: u16| EmulatedHost {
+            endpoint: EndpointId(number),
+            name: format!("h{number}"),
+            namespace: format!("wan-h{number}"),
+            mac: "02:54:57:00:00:00".parse().unwrap(),
+            addresses: HostAddresses { ip: [10, 0, 0, number as u8 + 1].into(), ipv6: None },
+            rate: link.rate,
+            processes: Vec::new(),
+            process: process(number == 0 || endpoint.0, None),
+            contact: if number == 0 { ArbiterContact::Answers } else { endpoint.1 },
+        };
+        let lab = EmulatedStatus {
+            prefix: "wan-".parse().unwrap(),
+            experiment: "/wan.toml".into(),
+            topology: rack(2, link).unwrap(),
+            mtu: 1_500,
+            fabric: "wan-fabric".to_owned(),
+            folder: "/folder".into(),
+            hosts: vec![host(0), host(1)],
+            arbiters: vec![ArbiterStatus {
+                is_standby: false,
+                address: ([127, 0, 0, 1], 6_589).into(),
+                process: process(arbiter.0, Some("out of memory")),
+                report: "/none/real-time.json".into(),
+            }],
+        };
+        LabStatus { lab, arbiters: vec![arbiter.1] }
+    }
+
+    #[test]
+    fn a_lab_that_works_has_no_problems_and_a_usage() {
+        let live = LiveStatus {
+            is_active: true,
+            is_valid: true,
+            slots: 200,
+            late_slots: 1,
+            requests: 5_000,
+            endpoints: 2,
+            ..LiveStatus::default()
+        };
+        let status = status((true, ArbiterContact::Answers), (true, Some(live)));
+        assert_eq!(problems(&status), Vec::<String>::new());
+        let text = text(&status);
+        let arbiter = "arbiter   running, PID 7 in wan-fabric, valid: 0.5000 % of timeslots late, 2 endpoints, 5,000 packets\n";
+        assert!(text.contains(arbiter) && text.contains("  50.0 ms             running\n"), "{text}");
+        let usage = usage(&status);
+        assert!(
+            usage.contains("From h0 to h1: 50.0 ms one way, 100 ms round trip, up to 100 Mbit/s."),
+            "{usage}"
+        );
+        assert!(usage.contains("sudo thalweg lab exec h0 --prefix wan- -- ping -c 3 10.0.0.2\n"), "{usage}");
+    }
+
+    #[test]
+    fn whatever_is_dead_or_silent_is_named() {
+        let dead = status((false, ArbiterContact::Answers), (false, None));
+        assert_eq!(
+            problems(&dead),
+            [
+                "the arbiter is dead; last message in /log: out of memory",
+                "the endpoint of h1 is dead: its packets are not emulated; /log has no message",
+            ]
+        );
+        let silent = status((true, ArbiterContact::Silent), (true, None));
+        assert_eq!(
+            problems(&silent),
+            [
+                "the arbiter does not answer; last message in /log: out of memory",
+                "the endpoint of h1 has no arbiter: its packets wait, and are dropped",
+            ]
+        );
+        assert!(text(&silent).ends_with(&format!("\n{}\n", problems(&silent).join("\n"))));
+    }
+
+    #[test]
+    fn the_verdict_of_each_arbiter_is_reported_at_the_end() {
+        let lab = status((true, ArbiterContact::Answers), (true, None)).lab;
+        let verdict = Verdict { is_valid: false, late_share: 0.02, requests: 1_000, dropped: 3 };
+        let removed_parts = Removed { namespaces: 3, processes: 1 };
+        let ended = EndedProcesses { ended: 2, killed: 1 };
+        assert_eq!(
+            removed(&lab, ended, removed_parts, &[Some(verdict)]),
+            "arbiter   INVALID: 2.0000 % of timeslots late, 1,000 packets, 3 dropped\n\
+             ended 2 processes, killed 2, removed 3 namespaces\n"
+        );
+        assert!(removed(&lab, ended, removed_parts, &[None]).starts_with("arbiter   no report\n"));
+    }
 }

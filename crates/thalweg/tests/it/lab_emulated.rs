@@ -49,12 +49,14 @@ impl Lab<'_> {
         self.run(&["status", "--json"], &[]).ended_with(0).lines().remove(0)
     }
 
-    /// The least round-trip time of some pings in milliseconds.
-    fn ping(&self, options: &[&str]) -> f64 {
+    /// Some pings take at least the emulated round trip of 40 ms, and one of them little more. While an arbiter is late, packets
+    /// can also take less: up to 10 ms in each direction.
+    fn ping(&self, options: &[&str]) {
         let ping = ["ping", "-c", "5", "-i", "0.05", "-W", "5"];
         let text = self.exec("h0", &[&ping[..], options].concat());
         let times = text.split("min/avg/max/mdev = ").nth(1).unwrap_or_else(|| panic!("{text}"));
-        times.split('/').next().unwrap().parse().unwrap()
+        let times: Vec<f64> = times.split('/').take(3).map(|time| time.parse().unwrap()).collect();
+        assert!((20.0..80.0).contains(&times[0]) && times[2] >= 40.0, "{text}");
     }
 }
 
@@ -98,14 +100,17 @@ fn applications_use_an_emulated_network_from_creation_to_removal() {
     let created = created.ended_with(0).stdout;
     assert!(created.contains("20.0 ms one way, 40.0 ms round trip, up to 100 Mbit/s"), "{created}");
 
-    let status = lab.status();
-    assert_eq!(states(&status), ["running", "running", "running", "running", "waiting"], "{status}");
-    assert_eq!(status["arbiters"][0]["live"]["endpoints"], 3, "{status}");
-    // Far more than the delay only if the machine is very busy.
-    for options in [&["10.0.0.2"][..], &["-6", "fd00::2"]] {
-        let time = lab.ping(options);
-        assert!((40.0..80.0).contains(&time), "{options:?}: {time} ms");
-    }
+    // A secondary arbiter that waits for a processor for long takes over without need.
+    let works = |status: &Value| {
+        let states = states(status);
+        states[..4] == ["running"; 4] && ["waiting", "running"].contains(&states[4].as_str())
+    };
+    let status = std::iter::repeat_with(|| lab.status()).find(works).unwrap();
+    assert_eq!(status["problems"], Value::Array(Vec::new()), "{status}");
+    let count = |arbiter: usize| status["arbiters"][arbiter]["live"]["endpoints"].as_u64().unwrap();
+    assert!(count(0) + count(1) >= 3, "{status}");
+    lab.ping(&["10.0.0.2"]);
+    lab.ping(&["-6", "fd00::2"]);
     tcp(&lab);
 
     let [.., arbiter, _] = pids(&status)[..] else { panic!("{status}") };
@@ -114,8 +119,7 @@ fn applications_use_an_emulated_network_from_creation_to_removal() {
     let expected = ["running", "running", "running", "dead", "running"];
     let status = std::iter::repeat_with(|| lab.status()).find(|status| states(status) == expected).unwrap();
     assert!(status["problems"][0].as_str().unwrap().starts_with("the arbiter is dead; "), "{status}");
-    let time = lab.ping(&["10.0.0.3"]);
-    assert!((40.0..80.0).contains(&time), "{time} ms by the secondary arbiter");
+    lab.ping(&["10.0.0.3"]);
     Command::new("kill").args(["-9", &pids(&status)[2].to_string()]).status().unwrap();
     let text = std::iter::repeat_with(|| lab.run(&["status"], &[]).ended_with(0).stdout);
     let text = text.into_iter().find(|text| text.contains("the endpoint of h2 is dead"));
@@ -123,9 +127,15 @@ fn applications_use_an_emulated_network_from_creation_to_removal() {
     let failed = lab.run(&["fail", "h0"], &[]).ended_with(1).stderr;
     assert!(failed.contains("is emulated, it has no switches"), "{failed}");
 
+    let refused = lab.run(&["run", "udp"], &[]).ended_with(1).stderr;
+    assert!(refused.contains("exists already") || refused.contains("iperf3"), "{refused}");
+
     let down = lab.run(&["down"], &[]).ended_with(0).stdout;
     assert!(down.contains("arbiter   no report\n"), "it was killed: {down}");
-    assert!(down.contains("removed 4 namespaces") && down.contains("results/standby/real-time.json"), "{down}");
+    assert!(
+        down.contains("removed 4 namespaces") && down.contains("results/standby/real-time.json"),
+        "{down}"
+    );
     is_gone(&lab, &status);
     let report = std::fs::read_to_string(folder.path().join("results/standby/real-time.json")).unwrap();
     assert!(serde_json::from_str::<Value>(&report).unwrap()["requests"].as_u64() > Some(0), "{report}");
@@ -144,7 +154,8 @@ fn tcp(lab: &Lab<'_>) {
     let goodput = serde_json::from_str::<Value>(&output).unwrap()["end"]["sum_received"]["bits_per_second"]
         .as_f64()
         .unwrap_or_else(|| panic!("{output}"));
-    let is_valid = lab.status()["arbiters"][0]["live"]["valid"] == true;
+    let status = lab.status();
+    let is_valid = (0..2).all(|arbiter| status["arbiters"][arbiter]["live"]["valid"] == true);
     assert!(goodput <= 100e6, "{goodput}");
     assert!(goodput > 33e6 || !is_valid, "{goodput}");
 }
@@ -186,12 +197,16 @@ fn what_cannot_be_emulated_is_refused_before_anything_is_created() {
     write("serve.toml", "[collector]\n");
     for (arguments, expected) in [
         (&["--emulate", "none.toml"][..], "none.toml"),
-        (&["--emulate", "wrong.toml"], "wrong.toml:7:9: "),
-        (&["--emulate", "large.toml"], "large.toml: the emulated network has 65 endpoints: expected at most 64"),
+        (&["--emulate", "wrong.toml"], "wrong.toml:7: delay is \"10 parsecs\""),
+        (
+            &["--emulate", "large.toml"],
+            "large.toml: the emulated network has 65 endpoints: expected at most 64",
+        ),
         (&["--emulate", "star.toml", "leaf-spine"], "cannot be used with"),
         (&["--emulate", "star.toml", "--rate", "1gbps"], "cannot be used with"),
         (&["--emulate", "star.toml", "--seed", "x"], "--seed"),
-        (&["--seed", "7", "leaf-spine"], "--emulate"),
+        (&["--seed", "7", "leaf-spine"], "--seed needs --emulate FILE"),
+        (&["--standby", "leaf-spine"], "--standby needs --emulate FILE"),
         (&[], "TOPOLOGY"),
     ] {
         let mut run = Command::new(THALWEG);

@@ -3,10 +3,14 @@
 use std::time::Duration;
 
 use serde_json::Value;
+use thalweg::emulated_lab::{self, LabStatus};
 use thalweg_lab::{
-    Headroom, HostStatus, Plane, PortStatus, Prefix, QueueCounters, Status, SwitchCounters, SwitchStatus,
+    ArbiterContact, ArbiterStatus, EmulatedHost, EmulatedStatus, Headroom, HostAddresses, HostStatus, Plane,
+    PortStatus, Prefix, ProcessStatus, QueueCounters, Status, SwitchCounters, SwitchStatus,
 };
-use thalweg_network::{EndpointId, PortIndex, RouterId};
+use thalweg_network::topology::shapes::rack;
+use thalweg_network::{EndpointId, LinkSpec, PortIndex, RouterId};
+use thalweg_realtime::arbiter::LiveStatus;
 use thalweg_scenarios::configuration::ActuatorKind;
 use thalweg_scenarios::quantiles::Quantiles;
 use thalweg_scenarios::report;
@@ -26,8 +30,17 @@ const HEADROOM: Headroom = Headroom { idle: 0.5, min_idle: 0.4, stolen: 0.0, bac
 
 /// Returns all lines.
 pub(crate) fn all() -> impl Iterator<Item = Value> {
-    let lines =
-        [lab(), collide(), reroute_latency(), udp(), isolate(), switch_buffer(), workload(), faults()];
+    let lines = [
+        lab(),
+        emulated_lab(),
+        collide(),
+        reroute_latency(),
+        udp(),
+        isolate(),
+        switch_buffer(),
+        workload(),
+        faults(),
+    ];
     lines.into_iter().map(|line| serde_json::from_str(&line).unwrap())
 }
 
@@ -66,6 +79,40 @@ fn lab() -> String {
         switches: vec![switch],
         links_down: vec!["h0-leaf0".to_owned()],
     })
+}
+
+fn emulated_lab() -> String {
+    let process = |pid| ProcessStatus { pid, is_running: true, log: "/log".into(), message: None };
+    let addresses = HostAddresses { ip: [10, 0, 0, 1].into(), ipv6: None };
+    let host = EmulatedHost {
+        endpoint: EndpointId(0),
+        name: "h0".to_owned(),
+        namespace: "tw-h0".to_owned(),
+        mac: "02:54:57:00:00:00".parse().unwrap(),
+        addresses,
+        rate: RATE,
+        processes: vec![7],
+        process: process(8),
+        contact: ArbiterContact::Answers,
+    };
+    let arbiter = ArbiterStatus {
+        is_standby: false,
+        address: ([127, 0, 0, 1], 6_589).into(),
+        process: process(9),
+        report: "/report".into(),
+    };
+    let lab = EmulatedStatus {
+        prefix: Prefix::default(),
+        experiment: "/wan.toml".into(),
+        topology: rack(2, LinkSpec::default()).unwrap(),
+        mtu: 1_500,
+        fabric: "tw-fabric".to_owned(),
+        folder: "/folder".into(),
+        hosts: vec![host],
+        arbiters: vec![arbiter],
+    };
+    let live = LiveStatus { is_active: true, ..LiveStatus::default() };
+    emulated_lab::report::json(&LabStatus { lab, arbiters: vec![Some(live)] })
 }
 
 fn pair(src: &str, dst: &str) -> HostPair {

@@ -282,7 +282,7 @@ impl Router {
         forwarding: Forwarding,
         setting: &Setting<'_>,
     ) -> Result<Router, ScenarioError> {
-        if thalweg_lab::Lab::find(&setting.prefix).is_ok() {
+        if thalweg_lab::Lab::is_up(&setting.prefix) {
             return Err(ScenarioError::PrefixInUse { prefix: setting.prefix.to_string() });
         }
         let lab = RouterLab::up(&setting.prefix, senders, forwarding)?;

@@ -28,25 +28,25 @@ pub(super) struct EmulatedArgs {
     emulate: Option<PathBuf>,
 
     /// Random seed of the emulated network. Overrides the file.
-    #[arg(long, value_name = "N", requires = "emulate")]
+    #[arg(long, value_name = "N")]
     seed: Option<u64>,
 
     /// Start a secondary arbiter, which takes over if the arbiter fails.
-    #[arg(long, requires = "emulate")]
+    #[arg(long)]
     standby: bool,
 
-    /// How endpoints wait for packets. `busy-poll` needs a processor for each host.
-    #[arg(long, value_name = "HOW", default_value = "sleep", requires = "emulate")]
-    wait: WaitArg,
+    /// How endpoints wait for packets [default: sleep]. `busy-poll` needs a processor for each host.
+    #[arg(long, value_name = "HOW")]
+    wait: Option<WaitArg>,
 
     /// Delay of a timeslot from which it is late [default: 50us].
     ///
     /// The emulation is valid if few timeslots are late. A longer time is enough for networks with long delays.
-    #[arg(long, value_name = "TIME", requires = "emulate", value_parser = parse::<Nanos>)]
+    #[arg(long, value_name = "TIME", value_parser = parse::<Nanos>)]
     late_after: Option<Nanos>,
 
     /// Directory for the report of the arbiter and the logs. Created if missing [default: one that `down` removes].
-    #[arg(short, long, value_name = "DIR", requires = "emulate")]
+    #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
 }
 
@@ -54,19 +54,36 @@ impl EmulatedArgs {
     /// Returns what to create; `None` without `--emulate`.
     ///
     /// # Errors
-    /// If the endpoints cannot wait like that on this machine.
+    /// If an option has no effect without it.
     pub(super) fn request(&self) -> anyhow::Result<Option<LabRequest>> {
-        let Some(file) = self.emulate.clone() else { return Ok(None) };
-        let wait = self.wait.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned());
+        let Some(file) = self.emulate.clone() else {
+            return match self.first_option() {
+                Some(flag) => Err(UsageError(format!("{flag} needs --emulate FILE")).into()),
+                None => Ok(None),
+            };
+        };
+        let wait = self.wait.unwrap_or(WaitArg::Sleep);
         Ok(Some(LabRequest {
             file,
             seed: self.seed,
             has_standby: self.standby,
-            wait,
-            polls: self.wait == WaitArg::BusyPoll,
+            wait: wait.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned()),
+            polls: wait == WaitArg::BusyPoll,
             late_after: self.late_after,
             output: self.output.clone(),
         }))
+    }
+
+    /// An option that has no effect without an emulated network. Clap does not refuse it, because the topology excludes `--emulate`.
+    fn first_option(&self) -> Option<&'static str> {
+        match self {
+            EmulatedArgs { seed: Some(_), .. } => Some("--seed"),
+            EmulatedArgs { standby: true, .. } => Some("--standby"),
+            EmulatedArgs { wait: Some(_), .. } => Some("--wait"),
+            EmulatedArgs { late_after: Some(_), .. } => Some("--late-after"),
+            EmulatedArgs { output: Some(_), .. } => Some("--output"),
+            _ => None,
+        }
     }
 }
 
