@@ -13,7 +13,7 @@
 //! | `delivery` | faulty delivery from collectors to the controller |
 //! | `connectivity` | reachability between hosts, tested by TCP |
 //! | `traffic`, `streams` | transfers between hosts, by iperf3 and by sockets |
-//! | `session` | the lab of one scenario |
+//! | `session`, [`emulated`] | the lab of one scenario, with switches or over an emulated network |
 //! | [`quantiles`] | quantiles and distributions of times |
 //!
 //! **One clock.** Hosts, switches, collectors and controller are on one machine. Packets have the kernel's time of their
@@ -29,6 +29,7 @@ pub mod component;
 pub mod configuration;
 mod connectivity;
 mod delivery;
+pub mod emulated;
 mod error;
 mod installed;
 pub mod openflow;

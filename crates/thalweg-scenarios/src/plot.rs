@@ -8,7 +8,7 @@ use thalweg_wire::Nanos;
 
 use super::quantiles::cumulative;
 use super::scenarios::isolate::{self, Isolation};
-use super::scenarios::{HostPair, collide, reroute_latency, switch_buffer, workload};
+use super::scenarios::{HostPair, collide, emulated_latency, reroute_latency, switch_buffer, workload};
 
 /// Draws both flows over time in the median trial, and the distribution of the times of all trials (Planck, figures 15
 /// and 16).
@@ -128,6 +128,37 @@ pub fn isolate(results: &isolate::Results) -> Result<String, DrawError> {
         100.0 * results.headroom.idle
     );
     side_by_side(&title, &subtitle, &plots)
+}
+
+/// Draws the latency of packets past the emulation and through it, by their rate (Flexplane, figure 3).
+///
+/// # Errors
+/// If the plotting library cannot draw it.
+pub fn emulated_latency(results: &emulated_latency::Results) -> Result<String, DrawError> {
+    let plot = |title: &str, value: fn(&emulated_latency::Measurement) -> u64| {
+        let line = |path: emulated_latency::Path| {
+            let of_path = results.measurements.iter().filter(|it| it.path == path);
+            let points = of_path.map(|it| (f64::from(it.packets_per_second), value(it) as f64 / 1e3));
+            (path.name().to_owned(), points.collect())
+        };
+        LinePlot {
+            title: title.to_owned(),
+            x_title: "packets per second".to_owned(),
+            lines: [emulated_latency::Path::Bare, emulated_latency::Path::Emulated].map(line).into(),
+        }
+    };
+    let plots = [
+        plot("Median latency (us)", |it| it.latency.p50_ns),
+        plot("99th percentile of latency (us)", |it| it.latency.p99_ns),
+    ];
+    let validity = if results.arbiter.valid { "valid" } else { "INVALID" };
+    let subtitle = format!(
+        "{} trials of {} s; {:.4} % of the slots late: {validity}",
+        results.options.trials,
+        results.options.duration.as_secs_f64(),
+        100.0 * results.arbiter.late_share
+    );
+    side_by_side("Latency of packets through the real-time emulation", &subtitle, &plots)
 }
 
 /// Draws congestion window, throughput and retransmissions by the second of each case, in the first trial (heavy-hitter

@@ -1,5 +1,6 @@
 //! Results of scenarios and the status of labs: text for people, lines of JSON for programs.
 
+mod emulated_latency;
 mod faults;
 mod isolate;
 mod reroute_latency;
@@ -18,6 +19,7 @@ use super::quantiles::{Quantiles, mean};
 use super::scenarios::collide::{self, LatencyBreakdown, Trial};
 use super::scenarios::{HostPair, udp, workload};
 
+pub use emulated_latency::{emulated_latency, emulated_latency_json};
 pub use faults::{faults, faults_json};
 pub use isolate::{isolate, isolate_json};
 pub use reroute_latency::{reroute_latency, reroute_latency_json};

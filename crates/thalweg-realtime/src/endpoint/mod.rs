@@ -28,7 +28,7 @@ mod report;
 
 pub use hold_times::HoldTimes;
 pub use host_table::{HostTable, HostTableError, LineError};
-pub use interception::{InterceptionError, MAX_MTU};
+pub use interception::{InterceptionError, MARK, MAX_MTU};
 pub use options::{ProcessOptions, Unlisted, Waiting};
 pub use process::{EndpointProcess, Event, ProcessError};
 pub use report::{ControlCounters, PacketCounters, Report};

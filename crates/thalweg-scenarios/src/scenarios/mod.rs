@@ -3,6 +3,7 @@
 //! | scenario | claim |
 //! |---|---|
 //! | [`collide`] | two TCP flows that collide on a link are rerouted within milliseconds (Planck, figure 15) |
+//! | [`emulated_latency`] | the latency that the real-time emulation adds (Flexplane, figure 3) |
 //! | [`faults`] | after a fault of the network or the controller, forwarding recovers and the control loop resumes |
 //! | [`isolate`] | isolation of a cheetah flow keeps the delay of a ping low (heavy-hitter dissertation, figures 3.7 and 3.8) |
 //! | [`reroute_latency`] | latency of a reroute by ARP and by OpenFlow (figure 16) |
@@ -11,6 +12,7 @@
 //! | [`workload`] | throughput of hosts that all send at once, by method (figure 14) |
 
 pub mod collide;
+pub mod emulated_latency;
 pub mod faults;
 pub mod isolate;
 pub mod reroute_latency;

@@ -27,7 +27,7 @@ use thalweg_scenarios::configuration::ActuatorKind;
 use thalweg_scenarios::scenarios::faults::Fault;
 use thalweg_scenarios::scenarios::workload::{Method, Pattern};
 use thalweg_scenarios::scenarios::{
-    Setting, collide, faults, isolate, reroute_latency, switch_buffer, udp, workload,
+    Setting, collide, emulated_latency, faults, isolate, reroute_latency, switch_buffer, udp, workload,
 };
 use thalweg_scenarios::{openflow, plot, report, shape};
 
@@ -159,11 +159,11 @@ struct RunArgs {
     #[arg(value_name = "SCENARIO", value_enum)]
     scenario: Scenario,
 
-    /// Number of trials of `collide`, of `isolate`, of each case in `switch-buffer`, and of each actuator in `reroute-latency` [default: 10].
+    /// Number of trials of `collide`, of `emulated-latency`, of `isolate`, of each case in `switch-buffer`, and of each actuator in `reroute-latency` [default: 10].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     trials: Option<u32>,
 
-    /// `udp`: duration of the flow (default 60s). `isolate`, `switch-buffer`: duration of the flow in each run (default 5s and 60s). `stride`, `bijection`, `random`, `shuffle`: each host sends as much as its
+    /// `udp`: duration of the flow (default 60s). `emulated-latency`: duration of each measurement (default 2s). `isolate`, `switch-buffer`: duration of the flow in each run (default 5s and 60s). `stride`, `bijection`, `random`, `shuffle`: each host sends as much as its
     /// link carries in this time (default 5s).
     #[arg(long, value_name = "TIME", value_parser = duration)]
     duration: Option<Duration>,
@@ -239,6 +239,8 @@ enum Scenario {
     Isolate,
     /// Losses that a large TCP flow causes, by its TCP buffer, rate and round trip
     SwitchBuffer,
+    /// Latency that the real-time emulation of a network adds to packets, by their rate
+    EmulatedLatency,
     /// Fault injection: forwarding and rerouting recover from every fault
     Faults,
     /// Fat tree: host i sends to host i + 8
@@ -410,6 +412,14 @@ impl RunArgs {
                 self.save("switch-buffer", &json, Some(plot::switch_buffer(&results)))?;
                 return super::print(if self.json { json } else { report::switch_buffer(&results) });
             }
+            Scenario::EmulatedLatency => {
+                let duration = self.time(emulated_latency::DEFAULT_SECONDS);
+                let options = emulated_latency::Options { trials, duration };
+                let results = emulated_latency::run(&options, &emulated::planner, &mut setting)?;
+                let json = report::emulated_latency_json(&results);
+                self.save("emulated-latency", &json, Some(plot::emulated_latency(&results)))?;
+                return super::print(if self.json { json } else { report::emulated_latency(&results) });
+            }
             Scenario::Faults => {
                 let faults = if self.fault.is_empty() { &Fault::ALL } else { self.fault.as_slice() };
                 let results = faults::run(faults, self.seed, &mut setting)?;
@@ -442,32 +452,34 @@ impl RunArgs {
 
     /// Refuses options that the scenario does not have.
     fn check_options(&self) -> Result<(), UsageError> {
-        use Scenario::{Collide, Faults, Isolate, RerouteLatency, SwitchBuffer, Udp};
+        use Scenario::{Collide, EmulatedLatency, Faults, Isolate, RerouteLatency, SwitchBuffer, Udp};
         let (scenario, is_workload) = (self.scenario, self.scenario.is_workload());
-        let has_trials = matches!(scenario, Collide | Isolate | RerouteLatency | SwitchBuffer);
+        let has_trials =
+            matches!(scenario, Collide | EmulatedLatency | Isolate | RerouteLatency | SwitchBuffer);
         let workloads = "stride, bijection, random and shuffle";
         for (flag, is_given, applies, to) in [
             (
                 "--trials",
                 self.trials.is_some(),
                 has_trials,
-                "collide, isolate, reroute-latency and switch-buffer",
+                "collide, emulated-latency, isolate, reroute-latency and switch-buffer",
             ),
             ("--flight-duration", self.flight_duration.is_some(), scenario == Isolate, "isolate"),
             ("--actuator", self.actuator.is_some(), scenario == Isolate, "isolate"),
             (
                 "--duration",
                 self.duration.is_some(),
-                is_workload || matches!(scenario, Isolate | SwitchBuffer | Udp),
-                &format!("udp, isolate, switch-buffer, {workloads}"),
+                is_workload || matches!(scenario, EmulatedLatency | Isolate | SwitchBuffer | Udp),
+                &format!("udp, emulated-latency, isolate, switch-buffer, {workloads}"),
             ),
             ("--method", !self.method.is_empty(), is_workload, workloads),
+            ("--rate", self.rate.is_some(), scenario != EmulatedLatency, "all other scenarios"),
             ("--host-share", self.host_share.is_some(), is_workload, workloads),
             ("--fault", !self.fault.is_empty(), scenario == Faults, "faults"),
             (
                 "--print-config",
                 self.print_config,
-                scenario != SwitchBuffer,
+                !matches!(scenario, EmulatedLatency | SwitchBuffer),
                 "all other scenarios, in which a daemon runs",
             ),
         ] {
@@ -492,7 +504,7 @@ impl RunArgs {
                 self.save_text("thalweg.toml", &text)?;
                 return super::print(text);
             }
-            Scenario::SwitchBuffer => unreachable!("its options are checked"),
+            Scenario::EmulatedLatency | Scenario::SwitchBuffer => unreachable!("its options are checked"),
             Scenario::Stride | Scenario::Bijection | Scenario::Random | Scenario::Shuffle => {
                 let method = self.method.first().copied().unwrap_or(Method::Planck);
                 workload::files(method, self.seed, setting)?

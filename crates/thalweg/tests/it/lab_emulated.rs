@@ -188,6 +188,39 @@ fn interrupted(lab: &Lab<'_>) {
 }
 
 #[test]
+fn the_latency_of_the_emulation_is_measured() {
+    let _alone = SERIAL.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = tempfile::tempdir().unwrap();
+    let prefix = format!("l{}-", std::process::id() % 10_000_000);
+    let arguments =
+        ["lab", "run", "emulated-latency", "--trials", "1", "--duration", "100ms", "--output", "."];
+    let run = thalweg_in(folder.path(), &[&arguments[..], &["--prefix", &prefix]].concat());
+    if ["needs root", "needs Linux 6.6", "needs TAP"].iter().any(|reason| run.stderr.contains(reason)) {
+        return skip(run.stderr);
+    }
+    let text = run.ended_with(0).stdout;
+    let json = std::fs::read_to_string(folder.path().join("emulated-latency.json")).unwrap();
+    let json: Value = serde_json::from_str(&json).unwrap();
+    for measurement in json["measurements"].as_array().unwrap() {
+        let count = |key: &str| measurement[key].as_u64().unwrap();
+        assert_eq!(count("sent"), count("packets_per_second") / 10, "{measurement}");
+        let arrived = measurement["latency"]["count"].as_u64().unwrap();
+        assert_eq!((arrived + count("lost"), count("duplicates")), (count("sent"), 0), "{measurement}");
+        assert!(arrived > 0, "{text}");
+    }
+    let emulated = |it: &&Value| it["path"] == "emulated";
+    let asked: u64 = json["measurements"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(emulated)
+        .map(|it| it["sent"].as_u64().unwrap())
+        .sum();
+    assert!(json["arbiter"]["requests"].as_u64().unwrap() <= asked + 100, "marked datagrams pass: {text}");
+    assert!(folder.path().join("emulated-latency.svg").exists());
+}
+
+#[test]
 fn what_cannot_be_emulated_is_refused_before_anything_is_created() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();

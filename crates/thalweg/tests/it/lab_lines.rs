@@ -12,6 +12,7 @@ use thalweg_network::topology::shapes::rack;
 use thalweg_network::{EndpointId, LinkSpec, PortIndex, RouterId};
 use thalweg_realtime::arbiter::LiveStatus;
 use thalweg_scenarios::configuration::ActuatorKind;
+use thalweg_scenarios::emulated::ArbiterRun;
 use thalweg_scenarios::quantiles::Quantiles;
 use thalweg_scenarios::report;
 use thalweg_scenarios::scenarios::collide::{self, LatencyBreakdown, Trial};
@@ -22,7 +23,7 @@ use thalweg_scenarios::scenarios::isolate::run::{Latency, Run};
 use thalweg_scenarios::scenarios::isolate::saturation::Share;
 use thalweg_scenarios::scenarios::isolate::{self, Isolation};
 use thalweg_scenarios::scenarios::workload::{self, Method, Pattern};
-use thalweg_scenarios::scenarios::{HostPair, reroute_latency, switch_buffer, udp};
+use thalweg_scenarios::scenarios::{HostPair, emulated_latency, reroute_latency, switch_buffer, udp};
 use thalweg_wire::{BitRate, Nanos};
 
 const RATE: BitRate = BitRate(100_000_000);
@@ -38,6 +39,7 @@ pub(crate) fn all() -> impl Iterator<Item = Value> {
         udp(),
         isolate(),
         switch_buffer(),
+        emulated_latency(),
         workload(),
         faults(),
     ];
@@ -163,6 +165,26 @@ fn udp() -> String {
         old_path_packets: 0,
         refreshes: 30,
         loss_ratio: 0.0,
+        headroom: HEADROOM,
+    })
+}
+
+fn emulated_latency() -> String {
+    let measurement = emulated_latency::Measurement {
+        packets_per_second: emulated_latency::CLAIMED_RATE,
+        path: emulated_latency::Path::Emulated,
+        latency: Quantiles { count: 1, p50_ns: 40_000, p99_ns: 90_000, max_ns: 90_000 },
+        sent: 2,
+        lost: 1,
+        reordered: 0,
+        duplicates: 0,
+        unseen: 0,
+        late_ns: 7,
+    };
+    report::emulated_latency_json(&emulated_latency::Results {
+        options: emulated_latency::Options { trials: 1, duration: Duration::from_secs(2) },
+        measurements: vec![measurement],
+        arbiter: ArbiterRun { valid: true, slots: 9, requests: 2, ..ArbiterRun::default() },
         headroom: HEADROOM,
     })
 }

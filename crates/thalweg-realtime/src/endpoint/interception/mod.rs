@@ -34,8 +34,8 @@ pub(super) use written::WrittenBytes;
 /// The program, compiled from `egress.bpf.c`.
 const EGRESS: &[u8] = include_bytes!("egress.bpf.o");
 
-/// The firewall mark of what the endpoint sends: "thal" in ASCII.
-pub(super) const MARK: u32 = 0x7468_616c;
+/// The firewall mark of what the endpoint sends: "thal" in ASCII. Packets with it pass endpoints at once.
+pub const MARK: u32 = 0x7468_616c;
 
 /// The name of the TAP interface, with the first free number.
 const TAP_NAME: &str = "thalweg%d";

@@ -1,11 +1,11 @@
 //! `thalweg lab up --emulate`.
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread::available_parallelism;
 
 use clap::{Args, ValueEnum as _};
-use thalweg_lab::{EmulatedLab, Lab, Prefix};
+use thalweg_lab::{EmulatedLab, EmulatedPlan, Lab, Prefix};
 use thalweg_wire::Nanos;
 
 use crate::cli::endpoint::WaitArg;
@@ -112,6 +112,24 @@ pub(super) fn up(request: &LabRequest, prefix: Prefix, json: bool) -> anyhow::Re
         true => report::json(&status),
         false => report::text(&status) + &report::usage(&status),
     })
+}
+
+/// Plans the lab of a scenario, with its reports in a folder.
+///
+/// # Errors
+/// A message, if the experiment is invalid.
+pub(super) fn planner(file: &Path, prefix: &Prefix, output: &Path) -> Result<EmulatedPlan, String> {
+    let request = LabRequest {
+        file: file.to_owned(),
+        seed: None,
+        has_standby: false,
+        wait: "sleep".to_owned(),
+        polls: false,
+        late_after: None,
+        output: Some(output.to_owned()),
+    };
+    let plan = emulated_lab::plan(&request, prefix.clone()).map_err(|error| format!("{error:#}"))?;
+    Ok(plan.plan)
 }
 
 /// Removes a lab, and reports on its run.
