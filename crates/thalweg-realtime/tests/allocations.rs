@@ -6,9 +6,10 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use thalweg_realtime::protocol::{
-    Arbiter, ArbiterOptions, ArbiterSession, Endpoint, EndpointOptions, RequestId, Submission,
+    Arbiter, ArbiterOptions, ArbiterSession, Decision, Endpoint, EndpointOptions, ReleaseQueue, RequestId,
+    Submission,
 };
-use thalweg_wire::emulation_protocol::{Flow, SchemeBytes, Session, Verdict};
+use thalweg_wire::emulation_protocol::{EmulatedDelay, Flow, SchemeBytes, Session, Verdict};
 use thalweg_wire::{Nanos, Timestamp};
 
 thread_local! {
@@ -44,7 +45,10 @@ fn no_packet_causes_an_allocation() {
     let mut arbiter = ArbiterSession::new(arbiter_options, session).unwrap();
     let mut buffer = vec![0; 1_472];
     let mut emulated: Vec<RequestId> = Vec::with_capacity(512);
-    let (mut now, mut decided, mut datagrams) = (Timestamp(1_000_000_000), 0, 0_u64);
+    let (mut now, mut decided, mut datagrams) = (Timestamp(1_000_000_000), 0_u32, 0_u64);
+    // So many packets wait that some are released early.
+    let mut releases = ReleaseQueue::new(Some(Nanos::from_millis(2)), 64);
+    let mut released = 0;
     let before = ALLOCATIONS.get();
     for packet in 0..50_000_u32 {
         let flow = Flow { source: 0, destination: 1, number: packet / 20 };
@@ -59,16 +63,28 @@ fn no_packet_causes_an_allocation() {
                 let _ = arbiter.receive(now, &buffer[..transmit.length], |id, _, _| emulated.push(id));
             }
         }
-        emulated.drain(..).for_each(|id| arbiter.answer(now, id, Verdict::Send).unwrap());
+        emulated.drain(..).for_each(|id| arbiter.answer(now, id, Verdict::Send, EmulatedDelay(7)).unwrap());
         arbiter.tick(now);
         while let Some(length) = arbiter.transmit(now, &mut buffer) {
             datagrams += 1;
             if datagrams % 7 != 0 {
-                let _ = endpoint.receive(now, Arbiter::Primary, &buffer[..length], |_, _| decided += 1);
+                let _ = endpoint.receive(now, Arbiter::Primary, &buffer[..length], |slot, decision| {
+                    decided += 1;
+                    if let Decision::Answered { emulated, .. } = decision {
+                        let flow = Flow { source: 0, destination: 1, number: decided % 100 };
+                        released +=
+                            u32::from(releases.push(now, now + emulated.nanos(), flow, slot).is_some());
+                    }
+                });
             }
+        }
+        while releases.pop(now).is_some() {
+            released += 1;
         }
     }
     let allocations = ALLOCATIONS.get() - before;
     assert!(decided > 40_000 && endpoint.counters().flows_evicted > 1_000, "{:?}", endpoint.counters());
+    let early = releases.counters().released_early;
+    assert!(released > 40_000 && early > 1_000, "{released} released, {early} early");
     assert_eq!(allocations, 0);
 }

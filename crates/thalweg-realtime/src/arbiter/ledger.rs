@@ -1,5 +1,7 @@
 //! The requests of the packets in the emulated network, by packet id.
 
+use thalweg_emulator::Slot;
+
 use crate::protocol::RequestId;
 
 /// The request of a packet.
@@ -9,6 +11,8 @@ pub(super) struct Entry {
     pub(super) id: RequestId,
     /// The traffic class that the endpoint sent.
     pub(super) traffic_class: u8,
+    /// The timeslot in which the packet enters the network.
+    pub(super) entered: Slot,
 }
 
 /// A table that grows up to its limit. Ids of packets that left the network are used again.
@@ -28,6 +32,16 @@ impl Ledger {
         (self.entries.len() - self.free.len()) as u32
     }
 
+    /// The endpoint of each packet in the network, in any order.
+    pub(super) fn endpoints(&self) -> impl Iterator<Item = u16> + '_ {
+        self.entries.iter().flatten().map(|entry| entry.endpoint)
+    }
+
+    /// The maximum number of packets.
+    pub(super) fn limit(&self) -> u32 {
+        self.limit
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -44,6 +58,14 @@ impl Ledger {
         }
         self.entries.push(Some(entry));
         Some(id)
+    }
+
+    /// A packet enters the network in this timeslot.
+    ///
+    /// # Panics
+    /// If it has left.
+    pub(super) fn enter(&mut self, id: u32, slot: Slot) {
+        self.entries[id as usize].as_mut().expect("its request waits for a timeslot").entered = slot;
     }
 
     /// Removes a packet that left the network.

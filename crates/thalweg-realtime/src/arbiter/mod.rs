@@ -8,7 +8,8 @@
 //! Source: Ousterhout et al., *Flexplane* (NSDI 2017), sections 3.3, 3.4 and 4.
 //!
 //! **Guarantees.** Every request of a known endpoint gets one answer: what the emulated network did with its packet, or
-//! *drop* if the packet cannot be emulated, which is counted ([`EndpointTally::refused`]). Datagrams that are malformed, of unknown endpoints or from other
+//! *drop* if the packet cannot be emulated, which is counted ([`EndpointTally::refused`]). The answer says how long the packet was
+//! in the network, by the clock of slots ([`EmulatedDelay`]). Datagrams that are malformed, of unknown endpoints or from other
 //! addresses are counted and refused, and the rest continues.
 //!
 //! **Fairness.** Datagrams wait in a backlog of their endpoint. Each turn takes at most [`Options::datagrams_per_turn`] of each
@@ -18,7 +19,7 @@
 //! [`serve`](serve::serve). Slots follow it by the rules of [`thalweg_emulator::core::pacer`]. While no packet is in the network, slots are skipped,
 //! which has the same result, and the thread may sleep.
 //!
-//! **Memory.** For each endpoint that has joined, that of its session and backlog; 32 bytes for each packet in the network.
+//! **Memory.** For each endpoint that has joined, that of its session and backlog; 36 bytes for each packet in the network.
 //!
 //! | module | contents |
 //! |---|---|
@@ -40,7 +41,7 @@ pub mod serve;
 pub mod socket;
 pub mod watchdog;
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -50,7 +51,7 @@ use thalweg_emulator::core::pacer::{Pacer, Pauses};
 use thalweg_emulator::packet::{FRAMING, SHORTEST};
 use thalweg_emulator::{Fate, Network, Outcome, Packet, Slot};
 use thalweg_network::{EndpointId, PortIndex, RouterId};
-use thalweg_wire::emulation_protocol::{Flow, Request, SchemeBytes, Session, Verdict};
+use thalweg_wire::emulation_protocol::{EmulatedDelay, Flow, Request, SchemeBytes, Session, Verdict};
 use thalweg_wire::{Nanos, Timestamp};
 
 use crate::protocol::RequestId;
@@ -214,7 +215,8 @@ impl Arbiter {
             () if length > self.longest => Some(Refused::Length),
             () => None,
         };
-        let entry = Entry { endpoint, id, traffic_class: request.traffic_class };
+        // Entered later, when the slot is known.
+        let entry = Entry { endpoint, id, traffic_class: request.traffic_class, entered: Slot(0) };
         let number = match refused {
             Some(refused) => Err(refused),
             None => self.ledger.insert(entry).ok_or(Refused::Full),
@@ -230,14 +232,21 @@ impl Arbiter {
             Err(refused) => {
                 let tally = self.peers.tally(endpoint);
                 tally.refused[refused as usize] += 1;
-                self.answer(now, endpoint, id, Verdict::Drop);
+                self.answer(now, endpoint, id, Verdict::Drop, EmulatedDelay::ZERO);
             }
         }
     }
 
-    fn answer(&mut self, now: Timestamp, endpoint: u16, id: RequestId, verdict: Verdict) {
+    fn answer(
+        &mut self,
+        now: Timestamp,
+        endpoint: u16,
+        id: RequestId,
+        verdict: Verdict,
+        emulated: EmulatedDelay,
+    ) {
         if let Some(peer) = self.peers.get(endpoint)
-            && peer.session.answer(now, id, verdict).is_ok()
+            && peer.session.answer(now, id, verdict, emulated).is_ok()
         {
             self.report.answers += 1;
         }
@@ -261,6 +270,7 @@ impl Arbiter {
         let slot = self.network.now();
         let network = &mut self.network;
         self.sampler.slot(slot, |router, port| network.port_backlog(router, port).packets);
+        self.requests.iter().for_each(|request| self.ledger.enter(request.packet.id(), slot));
         network.inject(&self.requests);
         self.requests.clear();
         network.advance(&mut outcomes);
@@ -289,7 +299,9 @@ impl Arbiter {
     }
 
     fn outcome(&mut self, now: Timestamp, outcome: &Outcome) {
-        let Entry { endpoint, id, traffic_class } = self.ledger.remove(outcome.packet.id());
+        let Entry { endpoint, id, traffic_class, entered } = self.ledger.remove(outcome.packet.id());
+        let emulated = self.network.clock().start_of(Slot(self.network.now().0 - entered.0));
+        let emulated = EmulatedDelay::from_nanos(Nanos(emulated.0));
         let tally = self.peers.tally(endpoint);
         let verdict = match outcome.fate {
             Fate::Dropped(place, reason) => {
@@ -305,7 +317,7 @@ impl Arbiter {
                 verdict
             }
         };
-        self.answer(now, endpoint, id, verdict);
+        self.answer(now, endpoint, id, verdict, emulated);
     }
 
     /// Sends what is due: answers, repeated answers and acknowledgements. `send` gets the address of the endpoint.
@@ -342,6 +354,25 @@ impl Arbiter {
             answers: self.report.answers,
             endpoints: self.peers.present(now) as u64,
         }
+    }
+
+    /// Checks that every request was answered once or its packet is in the network, that counters add up, and that tables are within
+    /// their limits. For tests.
+    ///
+    /// # Panics
+    /// If that does not hold.
+    pub fn check_invariants(&self) {
+        let mut in_network: HashMap<u16, u64> = HashMap::new();
+        self.ledger.endpoints().for_each(|endpoint| *in_network.entry(endpoint).or_default() += 1);
+        assert_eq!(in_network.values().sum::<u64>(), u64::from(self.ledger.len()));
+        assert!(self.ledger.len() <= self.ledger.limit());
+        assert!(self.requests.len() <= self.ledger.len() as usize);
+        self.peers.check_invariants(&in_network);
+        let endpoints = self.peers.report();
+        let sum = |of: fn(&EndpointReport) -> u64| endpoints.iter().map(of).sum::<u64>();
+        assert_eq!(self.report.requests, sum(|one| one.packets.requests));
+        assert_eq!(self.report.answers, sum(|one| one.session.answers));
+        assert_eq!(self.report.drops.values().sum::<u64>(), sum(|one| one.packets.dropped));
     }
 
     /// What has been counted until `now`.

@@ -208,6 +208,57 @@ impl Peers {
         joined.filter_map(|peer| peer.session.next_event()).min()
     }
 
+    /// Checks that tables agree with each other and with the counters. `in_network` has the packets of each endpoint that are in the network.
+    ///
+    /// # Panics
+    /// If they do not.
+    pub(super) fn check_invariants(&self, in_network: &HashMap<u16, u64>) {
+        let Options { backlog, session, .. } = self.options;
+        let mut decided_on = 0;
+        for (number, peer) in (0..).zip(&self.peers) {
+            let Some(peer) = peer else {
+                assert!(
+                    !in_network.contains_key(&number),
+                    "packets of endpoint {number}, which never joined"
+                );
+                continue;
+            };
+            assert!(
+                peer.backlog.len() <= backlog,
+                "endpoint {number} has a backlog of {}",
+                peer.backlog.len()
+            );
+            assert_eq!(peer.is_in_line, !peer.backlog.is_empty(), "endpoint {number}");
+            assert_eq!(self.numbers.get(&peer.address), Some(&number), "an address has one number");
+            let (tally, counters) = (&peer.tally, peer.session.counters());
+            // Each request was answered, or is in the network; answered once, or its session has ended.
+            let answered = tally.delivered + tally.dropped + tally.refused.iter().sum::<u64>();
+            let waiting = in_network.get(&number).copied().unwrap_or(0);
+            assert_eq!(tally.requests, answered + waiting, "endpoint {number}: {tally:?}");
+            assert_eq!(tally.requests, counters.requests, "endpoint {number}: {counters:?}");
+            assert_eq!(
+                answered,
+                counters.answers + counters.obsolete_answers,
+                "endpoint {number}: {counters:?}"
+            );
+            let ended = counters.acknowledged + counters.abandoned + counters.forgotten;
+            let pending = peer.session.pending_requests();
+            assert_eq!(counters.requests, ended + u64::from(pending), "endpoint {number}: {counters:?}");
+            assert!(pending <= session.max_requests, "endpoint {number}: {pending} requests");
+            let datagrams = &counters.datagrams;
+            decided_on += datagrams.received + datagrams.malformed + datagrams.misdirected + datagrams.stale;
+            decided_on += datagrams.duplicate + counters.no_room + peer.backlog.len() as u64;
+        }
+        let DatagramTally { received, malformed, unknown_endpoint, wrong_address, wrong_number, flooded } =
+            self.datagrams;
+        let refused = malformed + unknown_endpoint + wrong_address + wrong_number + flooded;
+        assert_eq!(received, refused + decided_on, "{:?}", self.datagrams);
+        assert_eq!(self.numbers.len(), self.joined.len());
+        let in_line = self.peers.iter().flatten().filter(|peer| peer.is_in_line).count();
+        assert_eq!(self.line.len(), in_line, "each endpoint with a backlog is in the line once");
+        assert!(self.buffers.len() <= BUFFERS);
+    }
+
     pub(super) fn report(&self) -> Vec<EndpointReport> {
         let joined = (0..).zip(&self.peers).filter_map(|(number, peer)| Some((number, peer.as_ref()?)));
         joined

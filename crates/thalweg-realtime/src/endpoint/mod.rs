@@ -4,7 +4,7 @@
 //! ```text
 //!   interception ──► host_table, headers ──► protocol::Endpoint ──► datagrams ──► arbiter
 //!        ▲              packet_store                │
-//!        └───────────── release ◄───────────────────┘ decisions
+//!        └──────── protocol::ReleaseQueue ◄─────────┘ decisions
 //! ```
 //!
 //! Source: Ousterhout et al., *Flexplane* (NSDI 2017), sections 3 and 4. There, an endpoint is a queueing discipline; here it
@@ -18,17 +18,17 @@
 //! only those are resident that were used.
 
 mod headers;
-mod hold_times;
 mod host_table;
 mod interception;
 mod options;
 mod packet_store;
 mod process;
 mod report;
+mod time_histogram;
 
-pub use hold_times::HoldTimes;
 pub use host_table::{HostTable, HostTableError, LineError};
 pub use interception::{InterceptionError, MARK, MAX_MTU};
 pub use options::{ProcessOptions, Unlisted, Waiting};
 pub use process::{EndpointProcess, Event, ProcessError};
 pub use report::{ControlCounters, PacketCounters, Report};
+pub use time_histogram::TimeHistogram;

@@ -50,9 +50,10 @@ pub struct ProcessOptions {
     pub waiting: Waiting,
     /// Whether to send the remaining bytes of TCP flows as scheme bytes, for pFabric.
     pub sends_remaining: bool,
-    /// A delay between the answer and the release of a packet. Default: 0. Endpoints that are closer to the arbiter wait
-    /// longer, so that the overhead is the same for all packets (section 3.4).
-    pub release_delay: Nanos,
+    /// The overhead of all packets: each is released when its emulated delay and this time have passed since it was intercepted. Those
+    /// whose answer comes later are released at once, and counted. The same at all endpoints, and more than they need, it makes packets
+    /// comparable whose endpoints are not equally far from the arbiter (section 3.4). Default: none; packets are released with their answer.
+    pub overhead: Option<Nanos>,
     /// The protocol. `has_secondary` follows from `standby`.
     pub protocol: EndpointOptions,
 }
@@ -75,7 +76,7 @@ impl ProcessOptions {
             unlisted: Unlisted::default(),
             waiting: Waiting::default(),
             sends_remaining: false,
-            release_delay: Nanos::ZERO,
+            overhead: None,
             protocol: EndpointOptions { endpoint: number, link, ..EndpointOptions::default() },
         }
     }

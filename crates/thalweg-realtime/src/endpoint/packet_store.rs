@@ -2,6 +2,7 @@
 //! few packets need a few pages of memory, however many could be held.
 
 use thalweg_wire::Timestamp;
+use thalweg_wire::emulation_protocol::Flow;
 
 use crate::protocol::PacketSlot;
 
@@ -17,6 +18,8 @@ pub(super) struct HeldPacket {
     pub(super) length: u32,
     /// When it was taken.
     pub(super) since: Timestamp,
+    /// Its flow; the default before it is submitted.
+    pub(super) flow: Flow,
 }
 
 /// The store. A place is free, held under a [`PacketSlot`], or in the hands of the caller.
@@ -101,10 +104,11 @@ mod tests {
         store.bytes_mut(one).fill(1);
         store.bytes_mut(other).fill(2);
         for (slot, place) in [(1, one), (0, other)] {
-            let packet = HeldPacket { place, length: 3, since: Timestamp(slot.into()) };
+            let flow = Flow::default();
+            let packet = HeldPacket { place, length: 3, since: Timestamp(slot.into()), flow };
             store.hold(PacketSlot(slot), packet);
         }
-        let HeldPacket { place, length, since } = store.release(PacketSlot(1));
+        let HeldPacket { place, length, since, .. } = store.release(PacketSlot(1));
         assert_eq!((place, length, since), (one, 3, Timestamp(1)));
         assert_eq!(&store.bytes()[store.offset(one)..][..4], [1; 4]);
         store.free(one);

@@ -6,7 +6,6 @@
 //! **Cost.** No allocation per packet or turn. System calls: one to wait; one to read each packet (a TAP interface has no
 //! batches); one for up to 64 datagrams in each direction; one for up to 64 released packets.
 
-use std::collections::VecDeque;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsRawFd as _, RawFd};
@@ -20,13 +19,14 @@ use thalweg_wire::{Fragment, HashSeed, Nanos, Packet, Protocol, Timestamp};
 use thiserror::Error;
 
 use super::headers::{self, IpHeader};
-use super::hold_times::HoldTimes;
 use super::interception::{Interception, InterceptionError, LinkState, MARK, MAX_FRAME, WrittenBytes};
 use super::options::{ProcessOptions, Unlisted, Waiting};
 use super::packet_store::{HeldPacket, PacketStore, Place};
 use super::report::{ControlCounters, PacketCounters, Report};
+use super::time_histogram::TimeHistogram;
 use crate::protocol::{
-    Arbiter, Command, Decision, Endpoint, OptionsError, PacketSlot, ReceiveError, Submission, Transmit,
+    Arbiter, Command, Decision, Endpoint, OptionsError, PacketSlot, ReceiveError, ReleaseCounters,
+    ReleaseQueue, Released, Submission, Transmit,
 };
 
 /// DSCP CS7, the highest one, for datagrams to the arbiter (section 4).
@@ -169,8 +169,8 @@ pub struct EndpointProcess {
     store: PacketStore,
     /// Decisions that are not carried out yet.
     decided: Vec<(PacketSlot, Decision)>,
-    /// Packets with a release delay, and when it ends.
-    delayed: VecDeque<(Timestamp, HeldPacket)>,
+    /// Packets to be sent that do not have the overhead yet.
+    releases: ReleaseQueue<HeldPacket>,
     outgoing: MessageRanges,
     outgoing_places: Vec<Place>,
     received: ReceivedMessages,
@@ -178,7 +178,9 @@ pub struct EndpointProcess {
     datagram_ranges: MessageRanges,
     packets: PacketCounters,
     control_counters: ControlCounters,
-    hold_times: HoldTimes,
+    hold_times: TimeHistogram,
+    overheads: TimeHistogram,
+    release_overheads: TimeHistogram,
     started: Timestamp,
     next_check: Timestamp,
     /// The last turn has read as many packets as it could.
@@ -210,8 +212,8 @@ impl EndpointProcess {
         let controls = addresses.map(|(arbiter, address)| Control::open(arbiter, address));
         let controls = controls.collect::<Result<Vec<_>, _>>()?;
         // In memory before interception.
-        let max_delayed = if options.release_delay > Nanos::ZERO { protocol.max_packets } else { 0 };
-        let extra = max_delayed + MAX_MESSAGES as u32 + 1;
+        let max_waiting = if options.overhead.is_some() { protocol.max_packets } else { 0 };
+        let extra = max_waiting + MAX_MESSAGES as u32 + 1;
         let store = PacketStore::new(protocol.max_packets, extra, MAX_FRAME + 1);
         if options.waiting == Waiting::RealTime {
             priority::be_real_time().map_err(|source| ProcessError::Priority { source })?;
@@ -240,7 +242,7 @@ impl EndpointProcess {
             endpoint,
             store,
             decided: Vec::with_capacity(max_packets),
-            delayed: VecDeque::with_capacity(max_delayed as usize),
+            releases: ReleaseQueue::new(options.overhead, max_waiting),
             outgoing: MessageRanges::default(),
             outgoing_places: Vec::with_capacity(MAX_MESSAGES),
             received: ReceivedMessages::new(protocol.link.max_datagram + 1),
@@ -248,7 +250,9 @@ impl EndpointProcess {
             datagram_ranges: MessageRanges::default(),
             packets: PacketCounters::default(),
             control_counters: ControlCounters::default(),
-            hold_times: HoldTimes::default(),
+            hold_times: TimeHistogram::default(),
+            overheads: TimeHistogram::default(),
+            release_overheads: TimeHistogram::default(),
             started,
             next_check: started + CHECK_INTERVAL,
             has_more: false,
@@ -269,7 +273,7 @@ impl EndpointProcess {
     ) -> Result<(), ProcessError> {
         let mut now = clock::monotonic();
         while now < until && !is_stopped() {
-            self.wait(now, until)?;
+            self.wait(until)?;
             now = self.turn(&mut on_event)?;
         }
         Ok(())
@@ -288,12 +292,13 @@ impl EndpointProcess {
         // What was redirected before.
         self.has_more = true;
         let mut now = clock::monotonic();
-        let end = now + self.options.protocol.deadline + self.options.release_delay;
-        while (self.has_more || self.endpoint.held_packets() > 0 || !self.delayed.is_empty())
+        let overhead = self.options.overhead.unwrap_or(Nanos::ZERO);
+        let end = now + self.options.protocol.deadline + overhead;
+        while (self.has_more || self.endpoint.held_packets() > 0 || !self.releases.is_empty())
             && now < end
             && !is_stopped()
         {
-            self.wait(now, end)?;
+            self.wait(end)?;
             now = self.turn(&mut on_event)?;
         }
         // What has changed since the last check. An interface that is gone needs no interception any longer.
@@ -302,31 +307,33 @@ impl EndpointProcess {
     }
 
     /// Waits for packets and datagrams, unless some are there.
-    fn wait(&mut self, now: Timestamp, until: Timestamp) -> Result<(), ProcessError> {
+    fn wait(&mut self, until: Timestamp) -> Result<(), ProcessError> {
         let is_busy = self.has_more || self.options.waiting == Waiting::BusyPoll;
         if is_busy {
             return Ok(());
         }
-        let release = self.delayed.front().map_or(until, |(time, _)| *time);
+        let release = self.releases.next_release().unwrap_or(until);
         let next = self.endpoint.next_event().min(self.next_check).min(until).min(release);
+        // Not the time at which the turn began: releases would be late by its length.
+        let now = clock::monotonic();
         let waited = self.wait_set.wait(Nanos(next.0.saturating_sub(now.0)));
         waited.map_err(|source| ProcessError::Kernel { step: "wait for packets", source })
     }
 
-    /// One turn of the loop. Returns the time.
+    /// One turn of the loop. Returns its time.
     fn turn(&mut self, on_event: &mut impl FnMut(Event)) -> Result<Timestamp, ProcessError> {
-        let now = clock::monotonic();
         let tap = self.controls.len();
         let reads_all = self.has_more || self.options.waiting == Waiting::BusyPoll;
         for place in 0..tap {
             if reads_all || self.wait_set.is_ready(place) {
-                self.take_datagrams(now, place);
+                self.take_datagrams(place);
             }
         }
+        let now = clock::monotonic();
         let decided = &mut self.decided;
         let command = self.endpoint.tick(now, |slot, decision| decided.push((slot, decision)));
         self.carry_out_decisions(now);
-        self.release_delayed(now);
+        self.release_due(now);
         if let Some(Command::SwitchTo(arbiter)) = command {
             on_event(Event::SwitchedArbiter { address: self.address_of(arbiter) });
             self.known.answers = None;
@@ -343,7 +350,7 @@ impl EndpointProcess {
     }
 
     /// Takes the datagrams that have arrived from an arbiter.
-    fn take_datagrams(&mut self, now: Timestamp, place: usize) {
+    fn take_datagrams(&mut self, place: usize) {
         let Control { arbiter, address, socket } = &self.controls[place];
         match self.received.receive(socket.as_raw_fd()) {
             Ok(_) => {}
@@ -353,6 +360,8 @@ impl EndpointProcess {
                 return;
             }
         }
+        // After they have arrived: an earlier time would make their packets' overhead too small.
+        let now = clock::monotonic();
         for bytes in self.received.iter() {
             let decided = &mut self.decided;
             let taken =
@@ -369,15 +378,21 @@ impl EndpointProcess {
         for place in 0..self.decided.len() {
             let (slot, decision) = self.decided[place];
             let held = self.store.release(slot);
-            if let Decision::Answered(_) = decision {
-                self.hold_times.add(now - held.since);
+            let Decision::Answered { verdict, emulated } = decision else {
+                self.store.free(held.place);
+                continue;
+            };
+            // Without overhead, the answer would have come at this time.
+            let ideal = held.since + emulated.nanos();
+            self.hold_times.add(now - held.since);
+            self.overheads.add(now - ideal);
+            if verdict == Verdict::Drop {
+                self.store.free(held.place);
+                continue;
             }
-            match decision {
-                Decision::Expired | Decision::Answered(Verdict::Drop) => self.store.free(held.place),
-                Decision::Answered(verdict) => {
-                    self.rewrite(&held, verdict);
-                    self.release(now, held);
-                }
+            self.rewrite(&held, verdict);
+            if let Some(released) = self.releases.push(now, ideal, held.flow, held) {
+                self.release(released);
             }
         }
         self.decided.clear();
@@ -406,26 +421,18 @@ impl EndpointProcess {
         }
     }
 
-    /// Sends a packet, after the release delay.
-    fn release(&mut self, now: Timestamp, held: HeldPacket) {
-        if self.options.release_delay == Nanos::ZERO {
-            return self.send(held);
-        }
-        if self.delayed.len() == self.delayed.capacity()
-            && let Some((_, first)) = self.delayed.pop_front()
-        {
-            self.packets.released_early += 1;
-            self.send(first);
-        }
-        self.delayed.push_back((now + self.options.release_delay, held));
-    }
-
-    /// Sends the packets whose release delay has passed.
-    fn release_delayed(&mut self, now: Timestamp) {
-        while let Some((_, held)) = self.delayed.pop_front_if(|(time, _)| *time <= now) {
-            self.send(held);
+    /// Sends the packets that have the overhead now.
+    fn release_due(&mut self, now: Timestamp) {
+        while let Some(released) = self.releases.pop(now) {
+            self.release(released);
         }
         self.send_outgoing();
+    }
+
+    /// Sends a packet after its answer.
+    fn release(&mut self, Released { packet, overhead }: Released<HeldPacket>) {
+        self.release_overheads.add(overhead);
+        self.send(packet);
     }
 
     /// Adds a packet to those that are sent next.
@@ -465,7 +472,10 @@ impl EndpointProcess {
             };
             self.packets.intercepted += 1;
             self.packets.intercepted_bytes += length as u64;
-            self.take_packet(now, HeldPacket { place, length: length as u32, since: now });
+            let length = length as u32;
+            // Not the time at which the turn began: the packet may have come later, and would be released too early.
+            let since = clock::monotonic();
+            self.take_packet(now, HeldPacket { place, length, since, flow: Flow::default() });
         }
         self.send_outgoing();
         Ok(())
@@ -517,7 +527,7 @@ impl EndpointProcess {
             custom,
         };
         match self.endpoint.submit(now, &submission) {
-            Ok(slot) => self.store.hold(slot, held),
+            Ok(slot) => self.store.hold(slot, HeldPacket { flow: submission.flow, ..held }),
             // Counted by the protocol.
             Err(_) => self.store.free(held.place),
         }
@@ -606,6 +616,7 @@ impl EndpointProcess {
     pub fn report(&self) -> Report {
         let now = clock::monotonic();
         let kernel = self.interception.counters();
+        let ReleaseCounters { above_overhead, released_early } = self.releases.counters();
         Report {
             elapsed: now - self.started,
             arbiter: self.endpoint.arbiter(),
@@ -616,11 +627,15 @@ impl EndpointProcess {
                 not_ip: kernel.not_ip,
                 neighbour_discovery: kernel.neighbour_discovery,
                 overflow: kernel.overflow,
+                above_overhead,
+                released_early,
                 ..self.packets
             },
             protocol: *self.endpoint.counters(),
             control: self.control_counters,
             hold_times: self.hold_times.clone(),
+            overheads: self.overheads.clone(),
+            release_overheads: self.release_overheads.clone(),
         }
     }
 }

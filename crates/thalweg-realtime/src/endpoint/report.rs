@@ -2,7 +2,7 @@
 
 use thalweg_wire::Nanos;
 
-use super::hold_times::HoldTimes;
+use super::time_histogram::TimeHistogram;
 use crate::protocol::{Arbiter, EndpointCounters};
 
 /// Packets of an endpoint's process.
@@ -35,8 +35,10 @@ pub struct PacketCounters {
     /// Packets that the kernel refused after a decision to send, or that were passed: the interface is down, its queue is full, or the
     /// packet exceeds its MTU.
     pub release_refused: u64,
-    /// Packets released before their release delay had passed, because too many waited.
+    /// Packets released before they had the [overhead](super::ProcessOptions::overhead), because too many waited.
     pub released_early: u64,
+    /// Packets whose answer came when the overhead was exceeded.
+    pub above_overhead: u64,
     /// Packets with congestion experienced set.
     pub marked: u64,
     /// Packets to be marked whose transport has no ECN, sent unmarked.
@@ -86,6 +88,10 @@ pub struct Report {
     pub protocol: EndpointCounters,
     /// Datagrams.
     pub control: ControlCounters,
-    /// From interception to the answer, for packets that were answered: the emulated delay and the overhead.
-    pub hold_times: HoldTimes,
+    /// From interception to the answer, for packets that were answered, dropped ones included: the emulated delay and the overhead.
+    pub hold_times: TimeHistogram,
+    /// The same times without the emulated delay: what the way to the arbiter and all waiting has added.
+    pub overheads: TimeHistogram,
+    /// From interception to the release, without the emulated delay, for packets that were sent after their answer.
+    pub release_overheads: TimeHistogram,
 }

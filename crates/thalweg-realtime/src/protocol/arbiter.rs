@@ -2,8 +2,8 @@
 
 use thalweg_wire::Timestamp;
 use thalweg_wire::emulation_protocol::{
-    AnswerWriter, Datagram, Direction, FLOW_WINDOW, Flow, HEADER_LENGTH, MAX_ANSWER, MAX_BLOCK_HEAD, Request,
-    Session, Verdict,
+    Answer, AnswerWriter, Datagram, Direction, EmulatedDelay, FLOW_WINDOW, Flow, HEADER_LENGTH, MAX_ANSWER,
+    MAX_BLOCK_HEAD, Request, Session, Verdict,
 };
 use thiserror::Error;
 
@@ -41,7 +41,7 @@ struct Slot {
     index: u64,
     generation: u32,
     /// The answer, and when it was given.
-    answer: Option<(Verdict, Timestamp)>,
+    answer: Option<(Verdict, EmulatedDelay, Timestamp)>,
 }
 
 /// The lowest index of a flow on which the endpoint has not decided, as far as it is known here.
@@ -251,17 +251,23 @@ impl ArbiterSession {
         self.flows.clear();
     }
 
-    /// Takes the answer of the emulation.
+    /// Takes the answer of the emulation: what happened to the packet, and how long that took.
     ///
     /// # Errors
     /// If the request is unknown: answered already, or of an earlier session of the endpoint.
-    pub fn answer(&mut self, now: Timestamp, id: RequestId, verdict: Verdict) -> Result<(), ObsoleteRequest> {
+    pub fn answer(
+        &mut self,
+        now: Timestamp,
+        id: RequestId,
+        verdict: Verdict,
+        emulated: EmulatedDelay,
+    ) -> Result<(), ObsoleteRequest> {
         let request = &mut self.requests[id.slot as usize];
         if request.generation != id.generation || request.answer.is_some() {
             self.counters.obsolete_answers += 1;
             return Err(ObsoleteRequest);
         }
-        request.answer = Some((verdict, now));
+        request.answer = Some((verdict, emulated, now));
         self.outbox.add(now, id.slot);
         self.counters.answers += 1;
         Ok(())
@@ -272,7 +278,7 @@ impl ArbiterSession {
         let ArbiterSession { outbox, requests, slots, flows, counters, .. } = self;
         let lifetime = self.options.answer_lifetime;
         counters.datagrams.timed_out += outbox.time_out(now, |slot| {
-            let is_alive = requests[slot as usize].answer.is_some_and(|(_, since)| now <= since + lifetime);
+            let is_alive = requests[slot as usize].answer.is_some_and(|(.., since)| now <= since + lifetime);
             match is_alive {
                 true => counters.answers_repeated += 1,
                 false => {
@@ -302,8 +308,9 @@ impl ArbiterSession {
         let mut writer = AnswerWriter::new(buffer, &header).expect("a datagram is longer than its header");
         for (_, _, slot) in &self.batch {
             let Slot { flow, index, answer, .. } = self.requests[*slot as usize];
-            let (verdict, _) = answer.expect("only answers are in the outbox");
-            writer.push(&self.flows.get(flow).flow, index, verdict).expect("selected because it fits");
+            let (verdict, emulated, _) = answer.expect("only answers are in the outbox");
+            let answer = Answer { index, verdict, emulated };
+            writer.push(&self.flows.get(flow).flow, &answer).expect("selected because it fits");
         }
         let length = writer.finish();
         if !self.batch.is_empty() {
@@ -328,7 +335,7 @@ impl ArbiterSession {
             let (rank, is_new) = self.flows.mark(*flow, self.datagrams, &mut flows);
             let head = if is_new { MAX_BLOCK_HEAD } else { 0 };
             let written = match answer {
-                Some((Verdict::SendWith(bytes), _)) => bytes.len(),
+                Some((Verdict::SendWith(bytes), ..)) => bytes.len(),
                 _ => 0,
             };
             let Some(left) = room.checked_sub(head + MAX_ANSWER + written) else { break };

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use thalweg_wire::emulation_protocol::{
-    Answer, Datagram, Direction, FLOW_WINDOW, Flow, HEADER_LENGTH, MAX_BLOCK_HEAD, MAX_REQUEST, Request,
-    RequestWriter, SchemeBytes, Sequence, Session, Verdict,
+    Answer, Datagram, Direction, EmulatedDelay, FLOW_WINDOW, Flow, HEADER_LENGTH, MAX_BLOCK_HEAD,
+    MAX_REQUEST, Request, RequestWriter, SchemeBytes, Sequence, Session, Verdict,
 };
 use thalweg_wire::{Nanos, Timestamp};
 use thiserror::Error;
@@ -87,7 +87,12 @@ pub enum SubmitError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// The arbiter has answered: send the packet, or drop it.
-    Answered(Verdict),
+    Answered {
+        /// What happened to it in the emulated network.
+        verdict: Verdict,
+        /// How long that took.
+        emulated: EmulatedDelay,
+    },
     /// No answer came before the deadline: drop the packet.
     Expired,
 }
@@ -241,8 +246,14 @@ impl Endpoint {
             // The requests have arrived; their answers decide.
             self.outbox.acknowledge(now, arrived, |_| ());
         }
+        let mut previous = None;
         for (flow, answer) in datagram.answers() {
-            self.apply(&flow, &answer, &mut decide);
+            let slot = match previous {
+                Some((same, slot)) if same == flow => slot,
+                _ => self.flows.find(&flow),
+            };
+            previous = Some((flow, slot));
+            self.apply(slot, &answer, &mut decide);
         }
         if datagram.header.wants_acknowledgement {
             self.channel.acknowledge(now);
@@ -301,20 +312,19 @@ impl Endpoint {
         Ok(datagram)
     }
 
-    fn apply(&mut self, flow: &Flow, answer: &Answer, decide: &mut impl FnMut(PacketSlot, Decision)) {
-        let flow = self.flows.find(flow);
-        for index in answer.indices() {
-            let Some(&slot) = flow.and_then(|flow| self.by_index.get(&(flow, index))) else {
-                self.counters.unmatched_answers += 1;
-                continue;
-            };
-            self.settle(slot);
-            match answer.verdict {
-                Verdict::Drop => self.counters.dropped += 1,
-                Verdict::Send | Verdict::SendMarked | Verdict::SendWith(_) => self.counters.sent += 1,
-            }
-            decide(PacketSlot(slot), Decision::Answered(answer.verdict));
+    fn apply(&mut self, flow: Option<u32>, answer: &Answer, decide: &mut impl FnMut(PacketSlot, Decision)) {
+        let Answer { index, verdict, emulated } = *answer;
+        let slot = flow.and_then(|flow| self.by_index.get(&(flow, index)));
+        let Some(&slot) = slot else {
+            self.counters.unmatched_answers += 1;
+            return;
+        };
+        self.settle(slot);
+        match verdict {
+            Verdict::Drop => self.counters.dropped += 1,
+            Verdict::Send | Verdict::SendMarked | Verdict::SendWith(_) => self.counters.sent += 1,
         }
+        decide(PacketSlot(slot), Decision::Answered { verdict, emulated });
     }
 
     /// Ends a packet: its slot is free.

@@ -31,6 +31,9 @@
 //! writes the next datagram, if any: repeat until it has none. `next_event` is the time of the next `tick` and
 //! `transmit`. Time must not go backwards; if it does, timeouts wait.
 //!
+//! **Overhead.** The answer for a packet says how long it was in the emulated network, so the endpoint knows what the emulation has added
+//! to that. [`ReleaseQueue`] lets all packets have the same overhead.
+//!
 //! **Cost.** Tables are allocated at the start, nothing later. Per packet: a hash lookup at each submission and
 //! decision, and a few links of lists. Memory of an endpoint: about 170 bytes for each packet that it can hold; of an
 //! arbiter: about 80 bytes for each request and 600 for each flow of an endpoint.
@@ -44,6 +47,7 @@ mod flows;
 mod options;
 mod outbox;
 mod receive_error;
+mod releases;
 mod round_trip;
 mod seen;
 
@@ -52,3 +56,4 @@ pub use counters::{ArbiterCounters, DatagramCounters, EndpointCounters};
 pub use endpoint::{Arbiter, Command, Decision, Endpoint, PacketSlot, Submission, SubmitError, Transmit};
 pub use options::{ArbiterOptions, EndpointOptions, LinkOptions, OptionsError};
 pub use receive_error::ReceiveError;
+pub use releases::{ReleaseCounters, ReleaseQueue, Released};

@@ -152,7 +152,7 @@ impl LinkOptions {
             (MIN_DATAGRAM..=MAX_DATAGRAM).contains(&length),
             "max_datagram",
             length as u64,
-            "77 to 65,507 bytes",
+            "82 to 65,507 bytes",
         )?;
         check(self.batch > 0, "batch", 0, "1 or more")?;
         let (min, max) = (self.min_timeout, self.max_timeout);
@@ -163,7 +163,7 @@ impl LinkOptions {
     }
 }
 
-const _: () = assert!(MIN_DATAGRAM == 77, "the message above names it");
+const _: () = assert!(MIN_DATAGRAM == 82, "the message above names it");
 
 impl EndpointOptions {
     /// Checks the options.
@@ -203,9 +203,9 @@ mod tests {
     fn invalid_options_are_named_with_what_is_valid() {
         assert_eq!(EndpointOptions::default().check(), Ok(()));
         assert_eq!(ArbiterOptions::default().check(), Ok(()));
-        let link = LinkOptions { max_datagram: 76, ..LinkOptions::default() };
+        let link = LinkOptions { max_datagram: 81, ..LinkOptions::default() };
         let error = EndpointOptions { link, ..EndpointOptions::default() }.check().unwrap_err();
-        assert_eq!(error.to_string(), "max_datagram is 76: expected 77 to 65,507 bytes");
+        assert_eq!(error.to_string(), "max_datagram is 81: expected 82 to 65,507 bytes");
         let error = ArbiterOptions { max_flows: 0, ..ArbiterOptions::default() }.check().unwrap_err();
         assert_eq!(error.to_string(), "max_flows is 0: expected 1 to 16,777,216");
         let error = ArbiterOptions { max_requests: 200, ..ArbiterOptions::default() }.check().unwrap_err();

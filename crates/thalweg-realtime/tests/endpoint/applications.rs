@@ -54,7 +54,7 @@ pub(crate) fn check(network: &Network) {
     assert!(!network.interfaces().contains("thalweg"), "{}", network.interfaces());
     assert_eq!(ping(network, RECEIVER[0], &["-c", "1"]).0, 1);
     assert_eq!(arbiter.take_requests().len(), 0);
-    packets_wait_for_their_release_delay(network, &arbiter);
+    packets_wait_until_they_have_the_overhead(network, &arbiter);
 }
 
 fn round_trips_grow_by_the_delay(network: &Network, arbiter: &EchoArbiter) {
@@ -77,25 +77,38 @@ fn round_trips_grow_by_the_delay(network: &Network, arbiter: &EchoArbiter) {
 }
 
 /// With each way to wait.
-fn packets_wait_for_their_release_delay(network: &Network, arbiter: &EchoArbiter) {
+fn packets_wait_until_they_have_the_overhead(network: &Network, arbiter: &EchoArbiter) {
+    // Half of the time until the answer is emulated.
+    arbiter.set_rule(Rule {
+        delay: Nanos::from_millis(10),
+        emulated: Nanos::from_millis(5),
+        ..Rule::default()
+    });
     for waiting in [Waiting::RealTime, Waiting::BusyPoll] {
         let endpoint = EndpointThread::start(ProcessOptions {
             namespace: Some(network.sender()),
             waiting,
             unlisted: Unlisted::Drop,
-            release_delay: Nanos::from_millis(20),
+            overhead: Some(Nanos::from_millis(20)),
             ..ProcessOptions::new("eth0", 1, arbiter.address(), network.hosts())
         });
         let (received, fastest) = ping(network, RECEIVER[0], &["-c", "3", "-i", "0.01"]);
-        assert!(received > 0 && fastest >= 20.0, "{waiting:?}: {received} received, {fastest} ms");
+        assert!(received > 0 && fastest >= 25.0, "{waiting:?}: {received} received, {fastest} ms");
         assert_eq!(ping(network, "10.98.0.99", &["-c", "1", "-W", "0.1"]).0, 0);
         let (sender, _) = network.sockets();
         sender.set_broadcast(true).unwrap();
         sender.send_to(&[1], ("10.98.0.255", 9)).unwrap();
-        let packets = endpoint.finish().packets;
+        let report = endpoint.finish();
+        let packets = report.packets;
         assert_eq!((packets.unlisted_passed, packets.released), (0, 3), "{packets:?}");
+        // The answer leaves at least 5 ms of overhead, and each packet gets 20 ms.
+        let [answer, release] = [&report.overheads, &report.release_overheads];
+        assert!(answer.count() == 3 && answer.min() >= Some(Nanos::from_millis(5)), "{:?}", answer.min());
+        assert!(release.count() == 3 && release.min() >= Some(Nanos::from_millis(20)), "{:?}", release.min());
+        assert_eq!(packets.released_early, 0);
         assert!(packets.unlisted_dropped >= 1, "{packets:?}");
     }
+    arbiter.set_rule(Rule::default());
 }
 
 /// tcpdump checks the checksums of IPv4.

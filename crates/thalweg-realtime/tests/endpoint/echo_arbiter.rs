@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use thalweg_linux::clock;
 use thalweg_linux::wait_set::WaitSet;
 use thalweg_realtime::protocol::{ArbiterOptions, ArbiterSession, LinkOptions, RequestId};
-use thalweg_wire::emulation_protocol::{Flow, Request, SchemeBytes, Session, Verdict};
+use thalweg_wire::emulation_protocol::{EmulatedDelay, Flow, Request, SchemeBytes, Session, Verdict};
 use thalweg_wire::{Nanos, Timestamp};
 
 /// How requests are answered.
@@ -18,6 +18,8 @@ use thalweg_wire::{Nanos, Timestamp};
 pub(crate) struct Rule {
     /// The time from a request to its answer.
     pub(crate) delay: Nanos,
+    /// The emulated delay in the answer; the rest of `delay` is overhead.
+    pub(crate) emulated: Nanos,
     /// One of so many packets is dropped; 0 for none.
     pub(crate) drops: u64,
     pub(crate) verdict: Answered,
@@ -114,7 +116,7 @@ fn serve(socket: &UdpSocket, session: Session, shared: &Shared) {
         let times = [arbiter.next_event(), answers.front().map(|(time, ..)| *time)];
         let next = times.into_iter().flatten().min().unwrap_or(Timestamp(u64::MAX));
         wait_set.wait(Nanos(next.0.saturating_sub(now.0).min(20_000_000))).unwrap();
-        let (now, rule) = (clock::monotonic(), *shared.rule.lock().unwrap());
+        let rule = *shared.rule.lock().unwrap();
         let mut is_lost = || {
             datagrams += 1;
             rule.loses > 0 && u64::is_multiple_of(datagrams, rule.loses)
@@ -124,6 +126,7 @@ fn serve(socket: &UdpSocket, session: Session, shared: &Shared) {
             if is_lost() {
                 continue;
             }
+            let now = clock::monotonic();
             let mut requests = shared.requests.lock().unwrap();
             let _ = arbiter.receive(now, &buffer[..length], |id, flow, request| {
                 packets += 1;
@@ -131,8 +134,9 @@ fn serve(socket: &UdpSocket, session: Session, shared: &Shared) {
                 answers.push_back((now + rule.delay, id, verdict(&rule, packets)));
             });
         }
+        let now = clock::monotonic();
         while let Some((_, id, verdict)) = answers.pop_front_if(|(time, ..)| *time <= now) {
-            let _ = arbiter.answer(now, id, verdict);
+            let _ = arbiter.answer(now, id, verdict, EmulatedDelay::from_nanos(rule.emulated));
         }
         arbiter.tick(now);
         while let Some(length) = arbiter.transmit(now, &mut buffer) {

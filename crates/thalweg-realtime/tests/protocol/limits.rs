@@ -5,7 +5,8 @@ use thalweg_realtime::protocol::{
     ObsoleteRequest, ReceiveError, RequestId, Submission, SubmitError,
 };
 use thalweg_wire::emulation_protocol::{
-    Direction, FLOW_WINDOW, Flow, Header, Request, RequestWriter, SchemeBytes, Sequence, Session, Verdict,
+    Direction, EmulatedDelay, FLOW_WINDOW, Flow, Header, Request, RequestWriter, SchemeBytes, Sequence,
+    Session, Verdict,
 };
 use thalweg_wire::{Nanos, Timestamp};
 
@@ -92,7 +93,7 @@ fn an_arbiter_without_room_takes_requests_later() {
     }
     let counted = (arbiter.pending_requests(), arbiter.counters().no_room);
     assert_eq!((taken.len(), counted), (16, (16, refused.len() as u64)));
-    taken.iter().for_each(|id| arbiter.answer(now, *id, Verdict::Send).unwrap());
+    taken.iter().for_each(|id| arbiter.answer(now, *id, Verdict::Send, EmulatedDelay::ZERO).unwrap());
     let mut sent = 0;
     for _ in 0..200 {
         now = now + Nanos::from_micros(200);
@@ -100,7 +101,7 @@ fn an_arbiter_without_room_takes_requests_later() {
         for datagram in requests(&mut endpoint, now) {
             let mut new = Vec::new();
             let _ = arbiter.receive(now, &datagram, |id, _, _| new.push(id));
-            new.iter().for_each(|id| arbiter.answer(now, *id, Verdict::Send).unwrap());
+            new.iter().for_each(|id| arbiter.answer(now, *id, Verdict::Send, EmulatedDelay::ZERO).unwrap());
         }
         arbiter.tick(now);
         for datagram in answers(&mut arbiter, now) {
@@ -154,12 +155,12 @@ fn answers_to_an_earlier_session_or_twice_have_no_effect() {
         }
     };
     send(&mut endpoint, &mut arbiter, &mut taken);
-    arbiter.answer(START, taken[0], Verdict::Send).unwrap();
-    assert_eq!(arbiter.answer(START, taken[0], Verdict::Drop), Err(ObsoleteRequest));
+    arbiter.answer(START, taken[0], Verdict::Send, EmulatedDelay::ZERO).unwrap();
+    assert_eq!(arbiter.answer(START, taken[0], Verdict::Drop, EmulatedDelay::ZERO), Err(ObsoleteRequest));
     let mut restarted = Endpoint::new(EndpointOptions::default(), session(2)).unwrap();
     send(&mut restarted, &mut arbiter, &mut taken);
-    assert_eq!(arbiter.answer(START, taken[1], Verdict::Drop), Err(ObsoleteRequest));
-    arbiter.answer(START, taken[8], Verdict::Send).unwrap();
+    assert_eq!(arbiter.answer(START, taken[1], Verdict::Drop, EmulatedDelay::ZERO), Err(ObsoleteRequest));
+    arbiter.answer(START, taken[8], Verdict::Send, EmulatedDelay::ZERO).unwrap();
     let counters = arbiter.counters();
     assert_eq!((counters.forgotten, counters.obsolete_answers, counters.endpoint_restarts), (8, 2, 1));
 }
@@ -174,7 +175,7 @@ fn answers_to_a_dead_endpoint_are_abandoned() {
     for datagram in requests(&mut endpoint, START) {
         arbiter.receive(START, &datagram, |id, _, _| taken.push(id)).unwrap();
     }
-    taken.iter().for_each(|id| arbiter.answer(START, *id, Verdict::Send).unwrap());
+    taken.iter().for_each(|id| arbiter.answer(START, *id, Verdict::Send, EmulatedDelay::ZERO).unwrap());
     let mut sent = answers(&mut arbiter, START).len();
     while let Some(next) = arbiter.next_event() {
         arbiter.tick(next);

@@ -1,7 +1,8 @@
-//! The protocol between endpoint and arbiter over a simulated network: [`schedules`] of faults, limits and cost.
+//! The protocol between endpoint and arbiter over a simulated network: [`schedules`] of faults, single faults, limits, overhead and cost.
 
 mod limits;
 mod oracle;
+mod overhead;
 mod random;
 mod schedules;
 mod share;

@@ -86,7 +86,7 @@ impl Schedule {
 fn options(random: &mut Random, has_secondary: bool) -> (EndpointOptions, ArbiterOptions, bool) {
     let is_tight = random.per_mille(250);
     let link = LinkOptions {
-        max_datagram: if is_tight { 80 } else { [1_472, 1_472, 200, 80][random.below(4) as usize] },
+        max_datagram: if is_tight { 85 } else { [1_472, 1_472, 200, 85][random.below(4) as usize] },
         batch: random.between(1, 16) as u32,
         batch_delay: Nanos(random.between(0, 50_000)),
         acknowledgement_delay: Nanos(random.between(0, 200_000)),
@@ -105,7 +105,7 @@ fn options(random: &mut Random, has_secondary: bool) -> (EndpointOptions, Arbite
     let arbiter = ArbiterOptions {
         endpoint: 3,
         link,
-        max_requests: if is_tight { random.between(13, 20) as u32 } else { 512 },
+        max_requests: if is_tight { random.between(14, 20) as u32 } else { 512 },
         max_flows: if is_tight { random.between(6, 8) as u32 } else { 8 },
         answer_lifetime: Nanos::from_millis(60),
     };

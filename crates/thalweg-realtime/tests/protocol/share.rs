@@ -39,7 +39,7 @@ fn share(batch: u64, flows: u64) -> u64 {
         jitter_ns: 0,
     };
     let mut world = World::new(1, calm, endpoint, arbiter);
-    world.emulation_ns = (30_000, 0);
+    world.emulation_ns = Some((30_000, 0));
     let start = world.now.0;
     for number in 0..BATCHES * batch {
         let flow =
@@ -55,12 +55,12 @@ fn share(batch: u64, flows: u64) -> u64 {
     (10_000 * (bytes + datagrams * AROUND)).div_ceil(BATCHES * batch * FRAME)
 }
 
-/// The oracle's verdicts are the worst case: 3/8 of the packets break a run of equal answers.
+/// The oracle's answers are the worst case: 3/8 of the packets break a run of equal verdicts, and most delays take two bytes.
 #[test]
 fn batches_of_eight_or_more_cost_at_most_two_percent() {
     let shares: Vec<u64> =
         [(1, 1), (8, 1), (32, 1), (8, 8), (32, 8)].map(|(batch, flows)| share(batch, flows)).into();
     // The figures of docs/decisions/0058-emulation-protocol.md.
-    assert_eq!(shares, [1_062, 169, 73, 243, 92], "in hundredths of a percent");
+    assert_eq!(shares, [1_075, 182, 86, 256, 105], "in hundredths of a percent");
     assert!(shares[1..3].iter().all(|share| *share <= 200), "{shares:?}");
 }

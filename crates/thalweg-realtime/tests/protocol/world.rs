@@ -8,9 +8,9 @@ use std::collections::{BinaryHeap, HashSet};
 
 use thalweg_realtime::protocol::{
     Arbiter, ArbiterOptions, ArbiterSession, Command, Decision, Endpoint, EndpointOptions, PacketSlot,
-    ReceiveError, RequestId, Submission,
+    ReceiveError, ReleaseQueue, RequestId, Submission,
 };
-use thalweg_wire::emulation_protocol::{Flow, Session, Verdict};
+use thalweg_wire::emulation_protocol::{EmulatedDelay, Flow, Session, Verdict};
 use thalweg_wire::{Nanos, Timestamp};
 
 use crate::oracle;
@@ -39,7 +39,7 @@ pub(crate) struct Node {
     number: u32,
     /// Packets in the emulated network.
     emulation: BinaryHeap<Reverse<(Timestamp, u64)>>,
-    requests: Vec<(RequestId, Verdict)>,
+    requests: Vec<(RequestId, Verdict, EmulatedDelay)>,
     /// All that this session has emulated.
     emulated: HashSet<(u32, Flow, u64)>,
 }
@@ -55,8 +55,14 @@ pub(crate) struct World {
     pub(crate) packets: Vec<(Submission, Fate)>,
     /// The packet in each slot.
     held: Vec<Option<usize>>,
-    /// The time in the emulated network, and what is added at random.
-    pub(crate) emulation_ns: (u64, u64),
+    /// The time until the answer, and what is added at random. None: the oracle's delay.
+    pub(crate) emulation_ns: Option<(u64, u64)>,
+    /// Packets that the endpoint sends later than it decides.
+    pub(crate) releases: ReleaseQueue<usize>,
+    /// Packets that it has sent, in order.
+    pub(crate) released: Vec<(usize, Timestamp)>,
+    /// When packets were submitted.
+    pub(crate) submitted: Vec<Timestamp>,
     pub(crate) switches: u32,
     buffer: Vec<u8>,
     /// Bytes and number of datagrams, both ways.
@@ -109,7 +115,10 @@ impl World {
             nodes: [Node::new(&arbiter_options, 200), Node::new(&arbiter_options, 150)],
             packets: Vec::new(),
             held: vec![None; endpoint_options.max_packets as usize],
-            emulation_ns: (20_000, 200_000),
+            emulation_ns: Some((20_000, 200_000)),
+            releases: ReleaseQueue::new(None, 0),
+            released: Vec::new(),
+            submitted: Vec::new(),
             switches: 0,
             buffer: vec![0; 1_472],
             traffic: (0, 0),
@@ -118,6 +127,7 @@ impl World {
 
     pub(crate) fn submit(&mut self, packet: Submission) {
         let id = self.packets.len();
+        self.submitted.push(self.now);
         match self.endpoint.submit(self.now, &packet) {
             Ok(PacketSlot(slot)) => {
                 assert_eq!(self.held[slot as usize].replace(id), None, "a slot with a packet is free");
@@ -160,7 +170,11 @@ impl World {
     /// The time of the next event.
     pub(crate) fn next_event(&self) -> Timestamp {
         let nodes = self.nodes.iter().filter_map(Node::next_event);
-        nodes.chain(self.wire.next_arrival()).fold(self.endpoint.next_event(), Timestamp::min).max(self.now)
+        let others = [self.wire.next_arrival(), self.releases.next_release()];
+        nodes
+            .chain(others.into_iter().flatten())
+            .fold(self.endpoint.next_event(), Timestamp::min)
+            .max(self.now)
     }
 
     /// Does all that happens until `time`, and returns the number of steps.
@@ -186,6 +200,7 @@ impl World {
         }
         self.emulate();
         self.run_endpoint();
+        self.release();
         self.run_arbiters();
         assert!(self.endpoint.held_packets() <= self.endpoint_options.max_packets);
     }
@@ -217,12 +232,28 @@ impl World {
     }
 
     fn deliver_to_endpoint(&mut self, from: Arbiter, bytes: &[u8]) -> Result<(), ReceiveError> {
-        let (packets, held) = (&mut self.packets, &mut self.held);
-        self.endpoint.receive(self.now, from, bytes, |slot, decision| decide(packets, held, slot, decision))
+        let World { now, packets, held, releases, released, submitted, .. } = self;
+        self.endpoint.receive(*now, from, bytes, |slot, decision| {
+            let id = decide(packets, held, slot, decision);
+            if let Decision::Answered { verdict, emulated } = decision
+                && verdict != Verdict::Drop
+            {
+                let ideal = submitted[id] + emulated.nanos();
+                let sent = releases.push(*now, ideal, packets[id].0.flow, id);
+                released.extend(sent.map(|sent| (sent.packet, *now)));
+            }
+        })
+    }
+
+    /// Sends the packets whose time has come.
+    fn release(&mut self) {
+        while let Some(sent) = self.releases.pop(self.now) {
+            self.released.push((sent.packet, self.now));
+        }
     }
 
     fn deliver_to_arbiter(&mut self, to: Arbiter, bytes: &[u8]) -> Result<(), ReceiveError> {
-        let (random, now, (least, added)) = (&mut self.random, self.now, self.emulation_ns);
+        let (random, now, emulation_ns) = (&mut self.random, self.now, self.emulation_ns);
         let Node { session, emulation, requests, emulated, .. } = &mut self.nodes[index(to)];
         let session = session.as_mut().expect("it is up");
         let evicted = session.counters().flows_evicted;
@@ -237,9 +268,13 @@ impl World {
                 custom: request.custom,
             };
             is_new &= emulated.insert((endpoint, *flow, request.index));
-            let at = Timestamp(now.0 + least + random.below(added + 1));
+            let emulated = oracle::emulated(&packet);
+            let at = match emulation_ns {
+                Some((least, added)) => Timestamp(now.0 + least + random.below(added + 1)),
+                None => now + emulated.nanos(),
+            };
             emulation.push(Reverse((at, requests.len() as u64)));
-            requests.push((id, oracle::verdict(&packet)));
+            requests.push((id, oracle::verdict(&packet), emulated));
         });
         assert!(is_new || evicted > 0, "a request was emulated twice");
         assert!(session.pending_requests() <= self.arbiter_options.max_requests);
@@ -255,16 +290,18 @@ impl World {
                 node.emulation.peek().copied().filter(|Reverse((at, _))| *at <= self.now)
             {
                 node.emulation.pop();
-                let (id, verdict) = node.requests[request as usize];
+                let (id, verdict, emulated) = node.requests[request as usize];
                 // Obsolete if the endpoint has restarted.
-                let _ = session.answer(self.now, id, verdict);
+                let _ = session.answer(self.now, id, verdict, emulated);
             }
         }
     }
 
     fn run_endpoint(&mut self) {
         let (packets, held) = (&mut self.packets, &mut self.held);
-        let command = self.endpoint.tick(self.now, |slot, decision| decide(packets, held, slot, decision));
+        let command = self.endpoint.tick(self.now, |slot, decision| {
+            decide(packets, held, slot, decision);
+        });
         if let Some(Command::SwitchTo(arbiter)) = command {
             assert_eq!(arbiter, self.endpoint.arbiter());
             self.switches += 1;
@@ -295,24 +332,26 @@ impl World {
     }
 }
 
-/// Checks a decision: the packet is held, so this is the first one, and an answer is that of the oracle.
+/// Checks a decision: the packet is held, so this is the first one, and an answer is that of the oracle. Returns the packet.
 fn decide(
     packets: &mut [(Submission, Fate)],
     held: &mut [Option<usize>],
     slot: PacketSlot,
     decision: Decision,
-) {
+) -> usize {
     let id = held[slot.0 as usize].take().expect("a decision on a packet that is not held");
     let (packet, fate) = &mut packets[id];
     assert_eq!(*fate, Fate::Held, "packet {id} has been decided before");
     *fate = match decision {
         Decision::Expired => Fate::Expired,
-        Decision::Answered(verdict) => {
-            assert_eq!(verdict, oracle::verdict(packet), "packet {id}");
+        Decision::Answered { verdict, emulated } => {
+            let expected = (oracle::verdict(packet), oracle::emulated(packet));
+            assert_eq!((verdict, emulated), expected, "packet {id}");
             match verdict {
                 Verdict::Drop => Fate::Dropped,
                 _ => Fate::Sent,
             }
         }
     };
+    id
 }

@@ -1,10 +1,10 @@
 //! Checked datagrams.
 
-use super::answer::Answer;
+use super::answer::{Answer, Run};
 use super::checksum::checksum;
 use super::cursor::Cursor;
 use super::request::{Block, Previous, Request};
-use super::{DecodeError, Direction, Flow, Header};
+use super::{DecodeError, Direction, EmulatedDelay, Flow, Header};
 
 /// A datagram whose bytes are all valid.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +51,13 @@ impl<'a> Datagram<'a> {
 
     /// The answers. None towards the arbiter.
     pub fn answers(&self) -> Answers<'a> {
-        Answers { entries: AnswerEntries { entries: self.entries(Direction::ToEndpoint) } }
+        Answers {
+            entries: AnswerEntries {
+                entries: self.entries(Direction::ToEndpoint),
+                run: None,
+                previous: EmulatedDelay::ZERO,
+            },
+        }
     }
 
     fn entries(&self, direction: Direction) -> Entries<'a> {
@@ -116,18 +122,33 @@ impl Iterator for RequestEntries<'_> {
 #[derive(Clone, Debug)]
 struct AnswerEntries<'a> {
     entries: Entries<'a>,
+    /// The run of the next answer and its flow, unless it is over.
+    run: Option<(Flow, Run)>,
+    previous: EmulatedDelay,
+}
+
+impl AnswerEntries<'_> {
+    /// The run of the next answer.
+    fn next_run(&mut self) -> Option<Result<(Flow, Run), DecodeError>> {
+        if let Some((flow, run)) = self.run.filter(|(_, run)| !run.is_over()) {
+            return Some(Ok((flow, run)));
+        }
+        let entries = &mut self.entries;
+        let block = entries.next_block()?;
+        Some(block.and_then(|block| Ok((block.flow, Run::read(&mut entries.cursor, entries.expected)?))))
+    }
 }
 
 impl Iterator for AnswerEntries<'_> {
     type Item = Result<(Flow, Answer), DecodeError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let entries = &mut self.entries;
-        let block = entries.next_block()?;
-        Some(block.and_then(|block| {
-            let answer = Answer::read(&mut entries.cursor, entries.expected)?;
-            entries.expected = answer.indices().end;
-            Ok((block.flow, answer))
+        let run = self.next_run()?;
+        Some(run.and_then(|(flow, mut run)| {
+            let answer = run.read_next(&mut self.entries.cursor, &mut self.previous)?;
+            self.entries.expected = answer.index + 1;
+            self.run = Some((flow, run));
+            Ok((flow, answer))
         }))
     }
 }
@@ -147,7 +168,7 @@ impl Iterator for Requests<'_> {
     }
 }
 
-/// The answers of a datagram: flow and answer.
+/// The answers of a datagram: flow and answer, one for each packet.
 #[derive(Clone, Debug)]
 pub struct Answers<'a> {
     entries: AnswerEntries<'a>,

@@ -12,12 +12,14 @@
 //!
 //! - Any bytes decode to a datagram or a [`DecodeError`] with its offset, without a panic and without an allocation.
 //! - What the writers write decodes to the same values.
-//! - A request takes 1 byte and its scheme bytes if it resembles the one before; up to 32 equal answers take 1 byte.
+//! - A request takes 1 byte and its scheme bytes if it resembles the one before. An answer takes 1 byte per packet if its
+//!   emulated delay is within 6 us of the one before, and 1 byte per up to 32 packets with the same verdict.
 
 mod answer;
 mod checksum;
 mod cursor;
 mod datagram;
+mod emulated_delay;
 mod error;
 mod header;
 mod identity;
@@ -30,6 +32,7 @@ mod tests;
 pub use answer::{Answer, AnswerWriter, Verdict};
 pub use checksum::checksum;
 pub use datagram::{Answers, Datagram, Requests};
+pub use emulated_delay::EmulatedDelay;
 pub use error::{DecodeError, EncodeError};
 pub use header::{Acknowledgement, Direction, Header};
 pub use identity::{Flow, Sequence, Session};
@@ -63,5 +66,5 @@ pub const MAX_BLOCK_HEAD: usize = 22;
 pub const MAX_REQUEST: usize = 6;
 
 /// The maximum length of an answer in bytes without its scheme bytes: control byte 1, index 10, number of scheme
-/// bytes 1.
-pub const MAX_ANSWER: usize = 12;
+/// bytes 1, emulated delay 5.
+pub const MAX_ANSWER: usize = 17;

@@ -87,11 +87,12 @@ struct LimitArgs {
     #[arg(long, value_name = "TIME", default_value = "50ms", value_parser = parse::<Nanos>)]
     silence: Nanos,
 
-    /// Wait this long between answer and release [default: no time].
+    /// Give all packets this overhead: release each when its emulated delay and this time have passed [default: with its answer].
     ///
-    /// Endpoints that are closer to the arbiter wait longer, so that all packets have the same overhead.
+    /// The overhead is the time to the arbiter and back, with all waiting. The same value at all endpoints, at least the largest
+    /// overhead p99 that they report, makes it equal for all packets. Packets with more are released at once and counted.
     #[arg(long, value_name = "TIME", value_parser = parse::<Nanos>)]
-    release_delay: Option<Nanos>,
+    overhead: Option<Nanos>,
 
     /// Stop after this long.
     #[arg(long, value_name = "TIME", value_parser = parse::<Nanos>)]
@@ -137,7 +138,7 @@ impl EndpointArgs {
     /// If the host table is invalid, or as [`endpoint::run`].
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
         let EndpointArgs { interface, number, arbiter, standby, hosts, namespace, unlisted, wait, .. } = self;
-        let LimitArgs { max_packets, max_flows, deadline, keep_alive, silence, release_delay, duration } =
+        let LimitArgs { max_packets, max_flows, deadline, keep_alive, silence, overhead, duration } =
             self.limits;
         let default = ProcessOptions::new(interface, number, arbiter, HostTable::load(&hosts)?);
         let options = ProcessOptions {
@@ -153,7 +154,7 @@ impl EndpointArgs {
                 WaitArg::BusyPoll => Waiting::BusyPoll,
             },
             sends_remaining: self.remaining,
-            release_delay: release_delay.unwrap_or(Nanos::ZERO),
+            overhead,
             protocol: EndpointOptions {
                 max_packets,
                 max_flows,

@@ -1,12 +1,12 @@
 //! JSON lines: `event`, `status` periodically, `summary` last.
 
 use serde_json::{Map, Value, json};
-use thalweg_realtime::endpoint::{ControlCounters, Event, HoldTimes, PacketCounters, Report};
+use thalweg_realtime::endpoint::{ControlCounters, Event, PacketCounters, Report, TimeHistogram};
 use thalweg_realtime::protocol::{Arbiter, DatagramCounters, EndpointCounters};
 use thalweg_wire::Nanos;
 
 /// Something that happened.
-pub(super) fn event(event: &Event) -> String {
+pub fn event(event: &Event) -> String {
     let (name, mut line) = match event {
         Event::ArbiterSilent { address, silence } => {
             ("arbiter_silent", json!({ "address": address, "silence_ns": silence.0 }))
@@ -28,18 +28,16 @@ pub(super) fn event(event: &Event) -> String {
 }
 
 /// The state so far.
-pub(super) fn status(report: &Report) -> String {
+pub fn status(report: &Report) -> String {
     line("status", report)
 }
 
 /// The state at the end.
-pub(super) fn summary(report: &Report) -> String {
+pub fn summary(report: &Report) -> String {
     line("summary", report)
 }
 
 fn line(kind: &str, report: &Report) -> String {
-    let nanos = |time: Option<Nanos>| time.map(|time| time.0);
-    let times: &HoldTimes = &report.hold_times;
     json!({
         "type": kind,
         "elapsed_ns": report.elapsed.0,
@@ -48,21 +46,28 @@ fn line(kind: &str, report: &Report) -> String {
             Arbiter::Secondary => "secondary",
         },
         "silence_ns": report.silence.0,
-        "round_trip_ns": nanos(report.round_trip),
+        "round_trip_ns": report.round_trip.map(|time| time.0),
         "held": report.held,
         "packets": packets(&report.packets),
         "decisions": decisions(&report.protocol),
         "datagrams": datagrams(&report.protocol.datagrams, &report.control),
-        "hold_time": {
-            "count": times.count(),
-            "min_ns": nanos(times.min()),
-            "mean_ns": nanos(times.mean()),
-            "p50_ns": nanos(times.quantile(0.5)),
-            "p99_ns": nanos(times.quantile(0.99)),
-            "max_ns": nanos(times.max()),
-        },
+        "hold_time": times(&report.hold_times),
+        "overhead": times(&report.overheads),
+        "release_overhead": times(&report.release_overheads),
     })
     .to_string()
+}
+
+fn times(times: &TimeHistogram) -> Value {
+    let nanos = |time: Option<Nanos>| time.map(|time| time.0);
+    json!({
+        "count": times.count(),
+        "min_ns": nanos(times.min()),
+        "mean_ns": nanos(times.mean()),
+        "p50_ns": nanos(times.quantile(0.5)),
+        "p99_ns": nanos(times.quantile(0.99)),
+        "max_ns": nanos(times.max()),
+    })
 }
 
 /// An object with all fields of a structure.
@@ -79,8 +84,8 @@ fn packets(counters: &PacketCounters) -> Map<String, Value> {
     object!(
         PacketCounters counters,
         intercepted, intercepted_bytes, listed, unlisted_passed, unlisted_dropped, unparsed_passed,
-        local_passed, too_long, released, released_bytes, release_refused, released_early, marked,
-        marks_ignored, rewritten, scheme_bytes_ignored, remaining_unknown, not_ip, neighbour_discovery,
+        local_passed, too_long, released, released_bytes, release_refused, released_early,
+        above_overhead, marked, marks_ignored, rewritten, scheme_bytes_ignored, remaining_unknown, not_ip, neighbour_discovery,
         overflow
     )
 }

@@ -1,6 +1,6 @@
 //! `thalweg endpoint`: runs an endpoint of a real-time emulation until a signal or a limit stops it.
 
-mod json;
+pub mod json;
 mod text;
 
 use std::io::{self, Write as _};

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-use thalweg_realtime::endpoint::{Event, Report};
+use thalweg_realtime::endpoint::{Event, Report, TimeHistogram};
 use thalweg_wire::Nanos;
 
 use crate::console;
@@ -44,7 +44,7 @@ pub(super) fn status(report: &Report) -> String {
     let refused = protocol.refused_packets + protocol.refused_flows + protocol.refused_window;
     format!(
         "elapsed={:.1}s held={} sent={} dropped={} marked={} expired={} refused={refused} passed={} overflow={} \
-         held_p50={} held_p99={}",
+         held_p50={} held_p99={} overhead_p50={} overhead_p99={} above_overhead={}",
         report.elapsed.as_secs_f64(),
         report.held,
         protocol.sent,
@@ -55,6 +55,9 @@ pub(super) fn status(report: &Report) -> String {
         packets.overflow,
         micros(report.hold_times.quantile(0.5)),
         micros(report.hold_times.quantile(0.99)),
+        micros(report.overheads.quantile(0.5)),
+        micros(report.overheads.quantile(0.99)),
+        packets.above_overhead,
     )
 }
 
@@ -108,7 +111,8 @@ fn write_summary(out: &mut String, report: &Report) -> fmt::Result {
             ("dropped: longer than 9,216 bytes", packets.too_long),
             ("dropped: not read in time", packets.overflow),
             ("dropped: refused by the interface", packets.release_refused),
-            ("released before their delay", packets.released_early),
+            ("released with more overhead", packets.above_overhead),
+            ("released with less overhead: too many waited", packets.released_early),
             ("TCP with unknown remaining bytes", packets.remaining_unknown),
         ],
     )?;
@@ -132,12 +136,21 @@ fn write_summary(out: &mut String, report: &Report) -> fmt::Result {
             ("switches to the other arbiter", protocol.switches),
         ],
     )?;
-    let times = &report.hold_times;
-    let [min, p50, p99, max] =
-        [times.min(), times.quantile(0.5), times.quantile(0.99), times.max()].map(micros);
-    write!(out, "\nTime from packet to answer: min {min}, p50 {p50}, p99 {p99}, max {max}")?;
+    for (name, times) in [
+        ("Time from packet to answer", &report.hold_times),
+        ("Overhead of answers", &report.overheads),
+        ("Overhead at the release", &report.release_overheads),
+    ] {
+        write_times(out, name, times)?;
+    }
     match report.round_trip {
         None => write!(out, "\nThe arbiter has never answered."),
         Some(time) => write!(out, "\nRound trip to the arbiter, smoothed: {}", micros(Some(time))),
     }
+}
+
+fn write_times(out: &mut String, name: &str, times: &TimeHistogram) -> fmt::Result {
+    let [min, p50, p99, max] =
+        [times.min(), times.quantile(0.5), times.quantile(0.99), times.max()].map(micros);
+    write!(out, "\n{name}: min {min}, p50 {p50}, p99 {p99}, max {max}")
 }

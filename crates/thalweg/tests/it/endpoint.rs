@@ -41,7 +41,7 @@ fn an_endpoint_without_an_arbiter_reports_and_ends() {
         (output.status.code(), text(output.stdout), text(output.stderr))
     };
     let json = run("eth0", "1", &["--json", "--duration", "250ms", "--interval", "100ms"]);
-    let text = run("eth0", "1", &["--duration", "250ms"]);
+    let text = run("eth0", "1", &["--duration", "250ms", "--overhead", "300us"]);
     let unlisted = run("eth0", "7", &[]);
     let absent = run("eth9", "1", &[]);
     ip(&["netns", "delete", &namespace]);
@@ -55,12 +55,14 @@ fn an_endpoint_without_an_arbiter_reports_and_ends() {
     assert!(silent.is_some_and(|line| line["address"] == "127.0.0.1:9"), "{lines:?}");
     let summary = lines.last().unwrap();
     assert!(summary["datagrams"]["unreachable"].as_u64() > Some(0), "{summary}");
+    assert_eq!(summary["overhead"]["p99_ns"], Value::Null);
     assert_eq!((&summary["hold_time"]["count"], &summary["decisions"]["sent"]), (&0.into(), &0.into()));
 
     let (code, summary, messages) = text;
     assert_eq!(code, Some(0));
     assert!(messages.contains("warning: arbiter_silent address=127.0.0.1:9 silence="), "{messages}");
     assert!(summary.contains("The arbiter has never answered."), "{summary}");
+    assert!(summary.contains("Overhead at the release: min -, p50 -, p99 -, max -"), "{summary}");
 
     let expected = "thalweg: the host table has no entry for endpoint 7: the others could not reach it\n";
     assert_eq!((unlisted.0, unlisted.2.as_str()), (Some(2), expected));

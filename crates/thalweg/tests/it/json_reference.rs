@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::lab_lines;
 use crate::program::{Run, root, thalweg_in, watch};
+use crate::real_time_lines;
 
 /// Paths of keys by type of line: `summary` has `packets`, `records.idle`, `incomplete_sources[].reason`.
 type Keys = BTreeMap<String, BTreeSet<String>>;
@@ -59,8 +60,9 @@ fn page() -> String {
 }
 
 /// Tables of nested objects, by the type of the keys that contain them.
-const PARTS: [(&str, &str); 5] = [
+const PARTS: [(&str, &str); 6] = [
     ("distribution", "A distribution"),
+    ("time distribution", "A time distribution"),
     ("times", "Times"),
     ("headroom", "Headroom"),
     ("delays", "Delays of a ping"),
@@ -131,9 +133,14 @@ fn estimate_keys(key: &str, of_type: &str) -> Vec<String> {
 
 fn written(runs: &[Run]) -> Keys {
     let mut keys = Keys::new();
-    for line in runs.iter().flat_map(Run::lines).chain(lab_lines::all()) {
+    for line in runs.iter().flat_map(Run::lines).chain(lab_lines::all()).chain([real_time_lines::arbiter()]) {
         let name = line["type"].as_str().unwrap().to_owned();
         collect("", &line, keys.entry(name).or_default());
+    }
+    // Their types are also those of other commands.
+    #[cfg(target_os = "linux")]
+    for line in real_time_lines::endpoint() {
+        collect("", &line, keys.entry("endpoint".to_owned()).or_default());
     }
     keys
 }

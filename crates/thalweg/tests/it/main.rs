@@ -24,6 +24,7 @@ mod live;
 mod live_interface;
 mod live_iperf3;
 mod program;
+mod real_time_lines;
 mod reference;
 mod serve;
 mod sketch;

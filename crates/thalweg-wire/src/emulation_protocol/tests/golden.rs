@@ -22,14 +22,16 @@ fn answers_in_runs() {
     let flow = Flow { source: 1, destination: 2, number: 3 };
     let written = SchemeBytes::new(&[0xee]).unwrap();
     let list = [
-        (flow, 5, Verdict::Send),
-        (flow, 6, Verdict::Send),
-        (flow, 7, Verdict::Drop),
-        (flow, 4, Verdict::SendMarked),
-        (flow, 5, Verdict::SendWith(written)),
+        (5, Verdict::Send, 300),
+        (6, Verdict::Send, 312),
+        (7, Verdict::Drop, 0),
+        (4, Verdict::SendMarked, 312),
+        (5, Verdict::SendWith(written), 312),
     ];
-    let expected = "01 07 0007  01020304 11121314  00000005 00000009 00000005  f8299f36\
-         01 02 03 05 04  09  00  06 07  03 01 ee";
+    let list =
+        list.map(|(index, verdict, ticks)| (flow, Answer { index, verdict, emulated: EmulatedDelay(ticks) }));
+    let expected = "01 07 0007  01020304 11121314  00000005 00000009 00000005  4a2def47\
+         01 02 03 05 04  09 d804 18  00 ef04  06 07 f004  03 01 ee 00";
     assert_eq!(format!("{:02x?}", written_answers(&list, 100).0), format!("{:02x?}", bytes(expected)));
 }
 
@@ -45,6 +47,27 @@ fn an_endpoint_that_knows_nothing_sends_a_header() {
     RequestWriter::new(&mut buffer, &first).unwrap().finish();
     let expected = "01 02 0007  01020304 00000000  00000005 00000000 00000000";
     assert_eq!(format!("{:02x?}", &buffer[..24]), format!("{:02x?}", bytes(expected)));
+}
+
+/// A delay below 0, and one beyond 32 bits.
+#[test]
+fn a_delay_out_of_range_is_refused() {
+    let flow = Flow { source: 1, destination: 2, number: 3 };
+    let answer = |ticks| (flow, Answer { index: 0, verdict: Verdict::Send, emulated: EmulatedDelay(ticks) });
+    // Block head 5 bytes, control byte 1, the delay.
+    for (ticks, at, byte) in [(1, HEADER_LENGTH + 6, 1), (u32::MAX, HEADER_LENGTH + 10, 0x3f)] {
+        let (mut bytes, _) = written_answers(&[answer(ticks)], 100);
+        assert_eq!(bytes.len() - 1, at);
+        bytes[at] = byte;
+        let sum = checksum(&bytes);
+        bytes[24..28].copy_from_slice(&sum.to_be_bytes());
+        let error = Datagram::decode(&bytes).unwrap_err().to_string();
+        let start = "difference of an emulated delay at offset 34 of an emulation datagram is ";
+        assert!(
+            error.starts_with(start) && error.ends_with(": expected a delay of 0 to 2^32 - 1"),
+            "{error}"
+        );
+    }
 }
 
 /// Each error names field, offset and expectation.

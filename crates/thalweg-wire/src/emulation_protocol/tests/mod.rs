@@ -42,15 +42,18 @@ fn requests() -> impl Strategy<Value = (Flow, u64, Request)> {
     )
 }
 
-fn answers() -> impl Strategy<Value = (Flow, u64, Verdict)> {
+fn answers() -> impl Strategy<Value = (Flow, Answer)> {
     let index = prop_oneof![0_u64..40, (0..u64::MAX)];
+    let ticks = prop_oneof![0_u32..100, any::<u32>()];
     let verdict = prop_oneof![
         Just(Verdict::Drop),
         Just(Verdict::Send),
         Just(Verdict::SendMarked),
         scheme_bytes().prop_map(Verdict::SendWith)
     ];
-    (flows(), index, verdict)
+    (flows(), index, verdict, ticks).prop_map(|(flow, index, verdict, ticks)| {
+        (flow, Answer { index, verdict, emulated: EmulatedDelay(ticks) })
+    })
 }
 
 fn headers() -> impl Strategy<Value = Header> {
@@ -87,22 +90,17 @@ fn written_requests(list: &[(Flow, u64, Request)], room: usize) -> (Vec<u8>, usi
     (buffer, fit)
 }
 
-fn written_answers(list: &[(Flow, u64, Verdict)], room: usize) -> (Vec<u8>, usize) {
+fn written_answers(list: &[(Flow, Answer)], room: usize) -> (Vec<u8>, usize) {
     let mut buffer = vec![0xaa; room];
     let mut writer = AnswerWriter::new(&mut buffer, &header(Direction::ToEndpoint)).unwrap();
-    let fit =
-        list.iter().take_while(|(flow, index, verdict)| writer.push(flow, *index, *verdict).is_ok()).count();
+    let fit = list.iter().take_while(|(flow, answer)| writer.push(flow, answer).is_ok()).count();
     let length = writer.finish();
     buffer.truncate(length);
     (buffer, fit)
 }
 
-/// The answers of a datagram, one for each packet.
-fn read_answers(datagram: &Datagram<'_>) -> Vec<(Flow, u64, Verdict)> {
-    let answers = datagram.answers();
-    answers
-        .flat_map(|(flow, answer)| answer.indices().map(move |index| (flow, index, answer.verdict)))
-        .collect()
+fn read_answers(datagram: &Datagram<'_>) -> Vec<(Flow, Answer)> {
+    datagram.answers().collect()
 }
 
 /// A datagram of several flows with every field.
@@ -223,11 +221,12 @@ fn the_maximum_lengths_are_reached() {
     let (bytes, _) = written_requests(&[(flow, base, request)], 200);
     assert_eq!(bytes.len(), HEADER_LENGTH + MAX_BLOCK_HEAD + MAX_REQUEST + MAX_SCHEME_BYTES);
     let verdict = Verdict::SendWith(custom);
-    let far = [(flow, 1 << 63, verdict), (flow, 0, verdict)];
+    let far = [(1 << 63, 0), (0, u32::MAX)];
+    let far = far.map(|(index, ticks)| (flow, Answer { index, verdict, emulated: EmulatedDelay(ticks) }));
     let (bytes, _) = written_answers(&far, 200);
     let longest = HEADER_LENGTH + MAX_BLOCK_HEAD + 2 * (MAX_ANSWER + MAX_SCHEME_BYTES);
-    // The first answer of a block needs no index.
-    assert_eq!(bytes.len(), longest - 10);
+    // The first answer of a block needs no index, and its delay is 0.
+    assert_eq!(bytes.len(), longest - 10 - 4);
     assert_eq!(read_answers(&Datagram::decode(&bytes).unwrap()), far);
 }
 
@@ -240,8 +239,9 @@ fn a_block_has_at_most_255_entries() {
     let (bytes, fit) = written_requests(&list, DEFAULT_MAX_DATAGRAM);
     assert_eq!(fit, 600);
     assert_eq!(Datagram::decode(&bytes).unwrap().requests().collect::<Vec<_>>(), list);
-    let list: Vec<_> = (0..600).map(|index| (flow, 2 * index, Verdict::Send)).collect();
-    let (bytes, fit) = written_answers(&list, DEFAULT_MAX_DATAGRAM);
+    let (verdict, emulated) = (Verdict::Send, EmulatedDelay(7));
+    let list: Vec<_> = (0..600).map(|index| (flow, Answer { index: 2 * index, verdict, emulated })).collect();
+    let (bytes, fit) = written_answers(&list, 2_000);
     assert_eq!((fit, read_answers(&Datagram::decode(&bytes).unwrap())), (600, list));
 }
 

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::{SocketAddr, UdpSocket};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -35,58 +36,130 @@ impl Drop for Running {
     }
 }
 
-/// Submits packets of an endpoint and returns the decisions.
-fn decide(arbiter: SocketAddr, packets: u32) -> Vec<Decision> {
-    let options = EndpointOptions { deadline: Nanos::from_secs(60), ..EndpointOptions::default() };
-    let mut endpoint = Endpoint::new(options, Session::new(7).unwrap()).unwrap();
-    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-    socket.connect(arbiter).unwrap();
-    socket.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
-    let start = Instant::now();
-    let now = || Timestamp(start.elapsed().as_nanos() as u64);
-    let flow = Flow { source: 0, destination: 1, number: 3 };
-    let packet = Submission { flow, length: 1_500, traffic_class: 0b10, custom: SchemeBytes::NONE };
-    for _ in 0..packets {
-        endpoint.submit(now(), &packet).unwrap();
+/// An endpoint of the test.
+struct Host {
+    endpoint: Endpoint,
+    socket: UdpSocket,
+    start: Instant,
+    /// Of 100 datagrams, so many are lost in each direction.
+    lost: u64,
+    random: u64,
+}
+
+impl Host {
+    fn new(number: u16, arbiter: SocketAddr) -> Host {
+        let options = EndpointOptions {
+            endpoint: number,
+            deadline: Nanos::from_secs(60),
+            ..EndpointOptions::default()
+        };
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.connect(arbiter).unwrap();
+        socket.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
+        let endpoint = Endpoint::new(options, Session::new(7).unwrap()).unwrap();
+        Host { endpoint, socket, start: Instant::now(), lost: 0, random: 1 }
     }
-    let mut decisions = Vec::new();
-    let mut buffer = [0; 1_472];
-    while decisions.len() < packets as usize {
-        endpoint.tick(now(), |_, decision| decisions.push(decision));
-        while let Some(transmit) = endpoint.transmit(now(), &mut buffer) {
+
+    /// Whether the next datagram is lost: at random, from a seed.
+    fn loses(&mut self) -> bool {
+        self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (self.random >> 33) % 100 < self.lost
+    }
+
+    /// Submits packets and returns the decisions.
+    fn decide(&mut self, packets: u32) -> Vec<Decision> {
+        self.submit(packets);
+        let mut decisions = Vec::new();
+        while self.endpoint.held_packets() > 0 {
+            self.poll(&mut decisions);
+        }
+        assert_eq!(decisions.len(), packets as usize, "one decision for each packet");
+        decisions
+    }
+
+    fn submit(&mut self, packets: u32) {
+        let flow = Flow { source: 0, destination: 1, number: 3 };
+        let packet = Submission { flow, length: 1_500, traffic_class: 0b10, custom: SchemeBytes::NONE };
+        for _ in 0..packets {
+            self.endpoint.submit(self.now(), &packet).unwrap();
+        }
+    }
+
+    fn now(&self) -> Timestamp {
+        Timestamp(self.start.elapsed().as_nanos() as u64)
+    }
+
+    fn poll(&mut self, decisions: &mut Vec<Decision>) {
+        let now = self.now();
+        self.endpoint.tick(now, |_, decision| decisions.push(decision));
+        let mut buffer = [0; 1_472];
+        while let Some(transmit) = self.endpoint.transmit(now, &mut buffer) {
             // What is lost is sent again.
-            let _ = socket.send(&buffer[..transmit.length]);
+            if !self.loses() {
+                let _ = self.socket.send(&buffer[..transmit.length]);
+            }
         }
-        if let Ok(length) = socket.recv(&mut buffer) {
+        if let Ok(length) = self.socket.recv(&mut buffer)
+            && !self.loses()
+        {
             let each = |_, decision| decisions.push(decision);
-            let _ = endpoint.receive(now(), Arbiter::Primary, &buffer[..length], each);
+            let _ = self.endpoint.receive(self.now(), Arbiter::Primary, &buffer[..length], each);
         }
     }
-    decisions
+}
+
+/// Starts the program with the network of this test in `folder`, and returns its address.
+fn start(folder: &Path, arguments: &[&str]) -> (Running, SocketAddr) {
+    std::fs::write(folder.join("network.toml"), NETWORK).unwrap();
+    let mut command = Command::new(THALWEG);
+    command.args(["emulate", "network.toml", "--real-time", "--listen", "127.0.0.1:0", "--json"]);
+    command.args(arguments);
+    command.current_dir(folder).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut running = Running(command.spawn().unwrap());
+    let mut line = String::new();
+    BufReader::new(running.0.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
+    let address = line.trim().strip_prefix("emulating 2 endpoints in real time on ");
+    let address = address.unwrap_or_else(|| panic!("{line}")).parse().unwrap();
+    (running, address)
+}
+
+impl Running {
+    fn signal(&self, name: &str) {
+        assert!(Command::new("kill").args([name, &self.0.id().to_string()]).status().unwrap().success());
+    }
+
+    /// Interrupts the program and returns its report.
+    fn finish(mut self) -> String {
+        self.signal("-INT");
+        let mut stdout = String::new();
+        self.0.stdout.as_mut().unwrap().read_to_string(&mut stdout).unwrap();
+        assert!(self.0.wait().unwrap().success());
+        stdout
+    }
 }
 
 #[test]
 fn an_arbiter_decides_until_it_is_interrupted_and_reports() {
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("network.toml"), NETWORK).unwrap();
-    let mut command = Command::new(THALWEG);
-    command.args(["emulate", "network.toml", "--real-time", "--listen", "127.0.0.1:0"]);
-    command.args(["--json", "--output", "results", "--late-after", "1ms", "--late-share", "1"]);
-    command.current_dir(folder.path()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut running = Running(command.spawn().unwrap());
-    let mut line = String::new();
-    BufReader::new(running.0.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
-    let address = line.trim().strip_prefix("emulating 2 endpoints in real time on ");
-    let address = address.unwrap_or_else(|| panic!("{line}"));
-    let decisions = decide(address.parse().unwrap(), 200);
-    Command::new("kill").args(["-INT", &running.0.id().to_string()]).status().unwrap();
-    let mut stdout = String::new();
-    running.0.stdout.as_mut().unwrap().read_to_string(&mut stdout).unwrap();
-    assert!(running.0.wait().unwrap().success());
+    let (running, address) =
+        start(folder.path(), &["--output", "results", "--late-after", "1ms", "--late-share", "1"]);
+    let decisions = Host::new(0, address).decide(200);
+    let stdout = running.finish();
 
-    let count = |verdict| decisions.iter().filter(|one| **one == Decision::Answered(verdict)).count();
+    let count = |expected| {
+        let is_it =
+            |one: &&Decision| matches!(one, Decision::Answered { verdict, .. } if *verdict == expected);
+        decisions.iter().filter(is_it).count()
+    };
     let [sent, marked, dropped] = [Verdict::Send, Verdict::SendMarked, Verdict::Drop].map(count);
     assert_eq!(sent + marked + dropped, 200, "{decisions:?}");
+    // Packets of the rack spend at least a timeslot on each of two links.
+    let is_emulated = |one: &Decision| match one {
+        Decision::Answered { verdict: Verdict::Drop, .. } => true,
+        Decision::Answered { emulated, .. } => emulated.nanos() > Nanos::from_micros(2),
+        Decision::Expired => false,
+    };
+    assert!(decisions.iter().all(is_emulated), "{decisions:?}");
     let report: Value = serde_json::from_str(&stdout).unwrap();
     assert_eq!(report["type"], "real_time_emulation");
     assert_eq!((&report["valid"], &report["scheme"]), (&Value::Bool(true), &Value::from("dctcp")));
@@ -128,4 +201,42 @@ fn an_arbiter_ends_after_its_duration_and_names_wrong_options() {
         let run = emulate(&[&[file], arguments].concat()).ended_with(2);
         assert!(run.stderr.contains(expected), "{arguments:?}: {}", run.stderr);
     }
+}
+
+/// SIGSTOP for 100 ms in the middle of packets, then one and ten percent of lost datagrams.
+#[test]
+fn an_arbiter_that_was_stopped_and_lost_datagrams_decides_once_on_every_packet() {
+    let folder = tempfile::tempdir().unwrap();
+    let (running, address) = start(folder.path(), &[]);
+    let mut host = Host::new(0, address);
+    host.decide(20);
+    let mut decisions = Vec::new();
+    running.signal("-STOP");
+    host.submit(200);
+    let stopped = Instant::now();
+    while stopped.elapsed() < Duration::from_millis(100) {
+        host.poll(&mut decisions);
+    }
+    assert_eq!(decisions, [], "a process that is stopped answers nothing");
+    running.signal("-CONT");
+    while host.endpoint.held_packets() > 0 {
+        host.poll(&mut decisions);
+    }
+    assert_eq!(decisions.len(), 200);
+    for lost in [1, 10] {
+        host.lost = lost;
+        (0..10).for_each(|_| drop(host.decide(50)));
+    }
+    let counters = *host.endpoint.counters();
+    assert_eq!((counters.submitted, counters.expired), (1_220, 0), "{counters:?}");
+    assert!(counters.requests_repeated > 0, "{counters:?}");
+    let report: Value = serde_json::from_str(&running.finish()).unwrap();
+    assert_eq!(report["valid"], false, "{report}");
+    // The arbiter was due to look for packets each millisecond.
+    assert!(report["worst_delay_ns"].as_u64() > Some(90_000_000), "{report}");
+    assert_eq!((&report["requests"], &report["answers"]), (&1_220.into(), &1_220.into()), "{report}");
+    let packets = &report["packets"];
+    let [delivered, dropped] = ["delivered", "dropped"].map(|key| packets[key].as_u64().unwrap());
+    assert_eq!((delivered, dropped), (counters.sent, counters.dropped), "{report}");
+    assert!(report["endpoints"][0]["answers_repeated"].as_u64() > Some(0), "{report}");
 }

@@ -1,8 +1,8 @@
 //! Datagrams with every field, in both directions, and some invalid ones.
 
 use thalweg_wire::emulation_protocol::{
-    Acknowledgement, AnswerWriter, DEFAULT_MAX_DATAGRAM, Direction, Flow, Header, Request, RequestWriter,
-    SchemeBytes, Sequence, Session, Verdict, checksum,
+    Acknowledgement, Answer, AnswerWriter, DEFAULT_MAX_DATAGRAM, Direction, EmulatedDelay, Flow, Header,
+    Request, RequestWriter, SchemeBytes, Sequence, Session, Verdict, checksum,
 };
 
 const FLOW: Flow = Flow { source: 1, destination: 300, number: 70_000 };
@@ -19,11 +19,11 @@ pub(crate) fn datagrams() -> Vec<(&'static str, Vec<u8>)> {
     ]);
     let written = Verdict::SendWith(SchemeBytes::new(&[0xee; 15]).unwrap());
     let mixed = answers(&[
-        (FLOW, 5, Verdict::Send),
-        (FLOW, 6, Verdict::Send),
-        (FLOW, 2, Verdict::Drop),
-        (other, 1 << 40, Verdict::SendMarked),
-        (other, 0, written),
+        (FLOW, 5, Verdict::Send, 400),
+        (FLOW, 6, Verdict::Send, 412),
+        (FLOW, 2, Verdict::Drop, 0),
+        (other, 1 << 40, Verdict::SendMarked, u32::MAX),
+        (other, 0, written, 7),
     ]);
     let changed = |at: usize, byte: u8| {
         let mut bytes = some.clone();
@@ -35,7 +35,7 @@ pub(crate) fn datagrams() -> Vec<(&'static str, Vec<u8>)> {
     let many: Vec<_> = (0..200)
         .map(|index| (FLOW, 0, Request { custom: SchemeBytes::NONE, ..request(index, 1_500, 0) }))
         .collect();
-    let run: Vec<_> = (0..100).map(|index| (FLOW, index, Verdict::Send)).collect();
+    let run: Vec<_> = (0..100).map(|index| (FLOW, index, Verdict::Send, 12 * index as u32)).collect();
     vec![
         ("requests", some.clone()),
         ("many-requests", requests(&many)),
@@ -78,10 +78,13 @@ fn requests(list: &[(Flow, u64, Request)]) -> Vec<u8> {
     buffer[..length].to_vec()
 }
 
-fn answers(list: &[(Flow, u64, Verdict)]) -> Vec<u8> {
+/// Flow, index, verdict, ticks of the delay.
+fn answers(list: &[(Flow, u64, Verdict, u32)]) -> Vec<u8> {
     let mut buffer = vec![0; DEFAULT_MAX_DATAGRAM];
     let mut writer = AnswerWriter::new(&mut buffer, &header(Direction::ToEndpoint)).unwrap();
-    list.iter().for_each(|(flow, index, verdict)| writer.push(flow, *index, *verdict).unwrap());
+    for &(flow, index, verdict, ticks) in list {
+        writer.push(&flow, &Answer { index, verdict, emulated: EmulatedDelay(ticks) }).unwrap();
+    }
     let length = writer.finish();
     buffer[..length].to_vec()
 }

@@ -1,4 +1,4 @@
-//! How long packets were held: a histogram with a relative error of at most 1/16.
+//! A histogram of times with a relative error of at most 1/16.
 
 use thalweg_wire::Nanos;
 
@@ -9,7 +9,7 @@ const BUCKETS: usize = ((u64::BITS - PART_BITS + 1) * PARTS) as usize;
 
 /// A histogram of times.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HoldTimes {
+pub struct TimeHistogram {
     buckets: Box<[u64]>,
     count: u64,
     sum: u128,
@@ -17,9 +17,9 @@ pub struct HoldTimes {
     max: Nanos,
 }
 
-impl Default for HoldTimes {
-    fn default() -> HoldTimes {
-        HoldTimes {
+impl Default for TimeHistogram {
+    fn default() -> TimeHistogram {
+        TimeHistogram {
             buckets: vec![0; BUCKETS].into(),
             count: 0,
             sum: 0,
@@ -29,7 +29,7 @@ impl Default for HoldTimes {
     }
 }
 
-impl HoldTimes {
+impl TimeHistogram {
     /// Adds a time.
     #[inline]
     pub(super) fn add(&mut self, time: Nanos) {
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn quantiles_bound_the_shares() {
-        let mut times = HoldTimes::default();
+        let mut times = TimeHistogram::default();
         assert_eq!((times.min(), times.mean(), times.quantile(0.5)), (None, None, None));
         (1..=1_000).for_each(|micros| times.add(Nanos::from_micros(micros)));
         let extremes = (times.count(), times.min(), times.max(), times.mean());
