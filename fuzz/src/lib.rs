@@ -3,6 +3,7 @@
 //! They do not depend on a fuzzer: `crates/thalweg/tests/it/fuzz_corpus` runs them as ordinary tests over
 //! `corpus/TARGET`, so that bugs found once stay fixed.
 
+pub mod arbiter;
 pub mod capture_file;
 pub mod config;
 pub mod emulation_protocol;

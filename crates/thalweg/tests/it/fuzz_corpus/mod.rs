@@ -3,6 +3,7 @@
 //! `fuzz/corpus/TARGET` contains the seeds from `seeds` and inputs found by fuzzing. `THALWEG_SEEDS=write cargo test
 //! --test it fuzz_corpus` rewrites the seeds.
 
+mod arbiter;
 mod emulation_protocol;
 mod flow_export;
 mod openflow;
@@ -99,6 +100,11 @@ fn corpus_openflow_streams_decode_or_are_refused() {
 #[test]
 fn corpus_emulation_datagrams_decode_or_are_refused() {
     run("emulation_protocol", fuzz::emulation_protocol::check);
+}
+
+#[test]
+fn corpus_datagrams_leave_an_arbiter_with_correct_counters() {
+    run("arbiter", fuzz::arbiter::check);
 }
 
 #[test]

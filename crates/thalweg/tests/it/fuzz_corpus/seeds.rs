@@ -29,6 +29,7 @@ pub(crate) fn all() -> Vec<Seed> {
         of("workload", workloads()),
         of("openflow", crate::fuzz_corpus::openflow::streams()),
         of("emulation_protocol", crate::fuzz_corpus::emulation_protocol::datagrams()),
+        of("arbiter", crate::fuzz_corpus::arbiter::steps()),
         of("netflow", crate::fuzz_corpus::flow_export::netflow()),
         of("ipfix", crate::fuzz_corpus::flow_export::ipfix_messages()),
         of("sflow", crate::fuzz_corpus::flow_export::sflow()),
