@@ -1,3 +1,5 @@
+mod faults;
+
 use std::collections::HashMap;
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
