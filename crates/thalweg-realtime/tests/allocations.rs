@@ -5,6 +5,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
+use thalweg_realtime::arbiter::BatchSocket;
 use thalweg_realtime::protocol::{
     Arbiter, ArbiterOptions, ArbiterSession, Decision, Endpoint, EndpointOptions, ReleaseQueue, RequestId,
     Submission,
@@ -87,4 +88,21 @@ fn no_packet_causes_an_allocation() {
     let early = releases.counters().released_early;
     assert!(released > 40_000 && early > 1_000, "{released} released, {early} early");
     assert_eq!(allocations, 0);
+}
+
+#[test]
+fn no_datagram_of_an_arbiter_causes_an_allocation() {
+    let [mut one, mut two] = [(); 2].map(|()| BatchSocket::bind(([127, 0, 0, 1], 0).into(), 100).unwrap());
+    let to = two.local_addr().unwrap();
+    let (mut sent, mut received) = (0, 0);
+    let before = ALLOCATIONS.get();
+    while received < 10_000 {
+        (0..100).for_each(|number| one.send(to, &[number; 50]));
+        one.flush();
+        sent += 100;
+        while received < sent {
+            two.receive(|_, bytes| received += u64::from(bytes.len() == 50)).unwrap();
+        }
+    }
+    assert_eq!((ALLOCATIONS.get() - before, one.send_errors), (0, 0));
 }

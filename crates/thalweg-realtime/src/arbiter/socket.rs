@@ -1,28 +1,20 @@
-//! A UDP socket that receives and sends many datagrams per system call, without blocking.
+//! A UDP socket that receives and sends many datagrams per system call, without blocking and without allocating.
 
-use std::io::{self, IoSlice, IoSliceMut};
+use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 
-use nix::errno::Errno;
-use nix::sys::socket::{MsgFlags, MultiHeaders, SockaddrLike, SockaddrStorage, recvmmsg, sendmmsg};
+use thalweg_linux::message_batch::{MAX_MESSAGES, MessageRanges, ReceivedMessages};
 use thalweg_linux::socket::wait_for_any;
 use thalweg_wire::Nanos;
-
-/// Datagrams per system call.
-const BATCH: usize = 64;
 
 /// A socket with its buffers.
 pub struct BatchSocket {
     socket: UdpSocket,
-    max_datagram: usize,
-    received: MultiHeaders<SockaddrStorage>,
-    bytes: Vec<u8>,
-    sent: MultiHeaders<SockaddrStorage>,
+    received: ReceivedMessages,
+    sent: MessageRanges,
     /// Datagrams to send, one after the other.
     outgoing: Vec<u8>,
-    ends: Vec<usize>,
-    addresses: Vec<Option<SockaddrStorage>>,
     /// Datagrams that the kernel refused to send: their buffer was full, or the address is unreachable.
     pub send_errors: u64,
 }
@@ -36,7 +28,7 @@ impl BatchSocket {
         BatchSocket::new(UdpSocket::bind(address)?, max_datagram)
     }
 
-    /// Takes a socket that is bound. The result stays in the thread that created it.
+    /// Takes a socket that is bound. All memory is allocated here.
     ///
     /// # Errors
     /// If the kernel refuses to make it non-blocking.
@@ -44,13 +36,9 @@ impl BatchSocket {
         socket.set_nonblocking(true)?;
         Ok(BatchSocket {
             socket,
-            max_datagram,
-            received: MultiHeaders::preallocate(BATCH, None),
-            bytes: vec![0; BATCH * max_datagram],
-            sent: MultiHeaders::preallocate(BATCH, None),
-            outgoing: Vec::with_capacity(BATCH * max_datagram),
-            ends: Vec::with_capacity(BATCH),
-            addresses: Vec::with_capacity(BATCH),
+            received: ReceivedMessages::with_senders(max_datagram),
+            sent: MessageRanges::with_receivers(),
+            outgoing: Vec::with_capacity(MAX_MESSAGES * max_datagram),
             send_errors: 0,
         })
     }
@@ -68,58 +56,37 @@ impl BatchSocket {
     /// # Errors
     /// If the socket fails.
     pub fn receive(&mut self, mut each: impl FnMut(SocketAddr, &[u8])) -> io::Result<usize> {
-        let BatchSocket { socket, max_datagram, received, bytes, .. } = self;
-        let mut slices: Vec<_> =
-            bytes.chunks_exact_mut(*max_datagram).map(|buffer| [IoSliceMut::new(buffer)]).collect();
-        let flags = MsgFlags::MSG_DONTWAIT;
-        let messages = match recvmmsg(socket.as_raw_fd(), received, slices.iter_mut(), flags, None) {
-            Ok(messages) => messages,
-            // ECONNREFUSED: an endpoint that was sent to has gone.
-            Err(Errno::EAGAIN | Errno::EINTR | Errno::ECONNREFUSED) => return Ok(0),
-            Err(error) => return Err(error.into()),
-        };
-        let mut count = 0;
-        for message in messages {
-            count += 1;
-            if let Some(from) = message.address.as_ref().and_then(socket_address) {
-                each(from, message.iovs().next().unwrap_or_default());
+        let count = match self.received.receive(self.socket.as_raw_fd()) {
+            Ok(count) => count,
+            // Refused: an endpoint that was sent to has gone.
+            Err(error)
+                if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::ConnectionRefused) =>
+            {
+                return Ok(0);
             }
-        }
+            Err(error) => return Err(error),
+        };
+        self.received.iter_from().for_each(|(from, bytes)| each(from, bytes));
         Ok(count)
     }
 
     /// Appends a datagram to those to send. Sends them if there are 64.
     pub fn send(&mut self, to: SocketAddr, datagram: &[u8]) {
+        self.sent.push_to(to, self.outgoing.len(), datagram.len());
         self.outgoing.extend_from_slice(datagram);
-        self.ends.push(self.outgoing.len());
-        self.addresses.push(Some(to.into()));
-        if self.ends.len() == BATCH {
+        if self.sent.is_full() {
             self.flush();
         }
     }
 
     /// Sends all datagrams. Those that the kernel refuses are counted, not repeated: the protocol repeats what is needed.
     pub fn flush(&mut self) {
-        let BatchSocket { socket, sent, outgoing, ends, addresses, send_errors, .. } = self;
-        let mut first = 0;
-        while first < ends.len() {
-            let start = |number: usize| if number == 0 { 0 } else { ends[number - 1] };
-            let slices: Vec<_> = (first..ends.len())
-                .map(|number| [IoSlice::new(&outgoing[start(number)..ends[number]])])
-                .collect();
-            let (fd, flags) = (socket.as_raw_fd(), MsgFlags::MSG_DONTWAIT);
-            match sendmmsg(fd, sent, &slices, &addresses[first..], [], flags) {
-                Ok(results) => first += results.count().max(1),
-                Err(Errno::EINTR) => {}
-                Err(_) => {
-                    *send_errors += 1;
-                    first += 1;
-                }
-            }
+        if self.sent.is_empty() {
+            return;
         }
+        let BatchSocket { socket, sent, outgoing, send_errors, .. } = self;
+        sent.send(socket.as_raw_fd(), outgoing, |_| *send_errors += 1);
         outgoing.clear();
-        ends.clear();
-        addresses.clear();
     }
 
     /// Sleeps until a datagram arrives, for at most `timeout`, rounded up to milliseconds.
@@ -129,13 +96,6 @@ impl BatchSocket {
     pub fn wait(&self, timeout: Nanos) -> io::Result<()> {
         wait_for_any([self.socket.as_raw_fd()], timeout).map(|_| ())
     }
-}
-
-fn socket_address(address: &SockaddrStorage) -> Option<SocketAddr> {
-    debug_assert!(address.family().is_some());
-    let v4 = || address.as_sockaddr_in().map(|address| SocketAddr::V4((*address).into()));
-    let v6 = || address.as_sockaddr_in6().map(|address| SocketAddr::V6((*address).into()));
-    v4().or_else(v6)
 }
 
 #[cfg(test)]
