@@ -142,29 +142,34 @@ fn problems(status: &LabStatus) -> Vec<String> {
 /// Says how to use a lab that has just been created.
 pub fn usage(status: &LabStatus) -> String {
     let lab = &status.lab;
-    let [first, second, ..] = lab.hosts.as_slice() else { return String::new() };
+    let (Some(first), Ok(paths)) = (lab.hosts.first(), Paths::new(&lab.topology)) else {
+        return String::new();
+    };
+    // The host that is farthest away, so that the delays show.
+    let path_to = |host: &EmulatedHost| paths.between(first.endpoint, host.endpoint);
+    let others = lab.hosts.iter().filter_map(|host| Some((host, path_to(host)?)));
+    let Some((second, path)) = others.rev().max_by_key(|(_, path)| path.max_delay) else {
+        return String::new();
+    };
     let prefix = match lab.prefix.as_str() {
         "tw-" => String::new(),
         prefix => format!(" --prefix {prefix}"),
     };
     let mut text = String::new();
-    let path =
-        Paths::new(&lab.topology).ok().and_then(|paths| paths.between(first.endpoint, second.endpoint));
-    if let Some(path) = path {
-        let _ = writeln!(
-            text,
-            "\nFrom {} to {}: {} one way, {} round trip, up to {}.",
-            first.name,
-            second.name,
-            delays(&path),
-            delays(&PathSummary {
-                min_delay: Nanos(path.min_delay.0.saturating_mul(2)),
-                max_delay: Nanos(path.max_delay.0.saturating_mul(2)),
-                ..path
-            }),
-            path.rate
-        );
-    }
+    let round_trip = PathSummary {
+        min_delay: Nanos(path.min_delay.0.saturating_mul(2)),
+        max_delay: Nanos(path.max_delay.0.saturating_mul(2)),
+        ..path
+    };
+    let _ = writeln!(
+        text,
+        "\nFrom {} to {}: {} one way, {} round trip, up to {}.",
+        first.name,
+        second.name,
+        delays(&path),
+        delays(&round_trip),
+        path.rate
+    );
     let address = second.addresses.ip;
     let exec = |host: &EmulatedHost| format!("  sudo thalweg lab exec {}{prefix} --", host.name);
     let _ = writeln!(text, "{} ping -c 3 {address}", exec(first));
