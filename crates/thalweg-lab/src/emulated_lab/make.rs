@@ -34,7 +34,7 @@ const TAP: &str = "/dev/net/tun";
 const BRIDGE: &str = "bridge";
 
 /// How long the arbiter and the endpoints may take until all have heard from each other.
-const JOIN: Duration = Duration::from_secs(30);
+const JOIN: Duration = Duration::from_secs(60);
 
 /// The pause between two looks whether they have.
 const PAUSE: Duration = Duration::from_millis(20);

@@ -23,13 +23,13 @@ use crate::record::folder;
 use record::{EmulationRecord, Role};
 
 /// How long endpoints may take to end: they wait for the decisions on the packets that they hold.
-const ENDPOINTS_END: Duration = Duration::from_secs(2);
+const ENDPOINTS_END: Duration = Duration::from_secs(5);
 
 /// How long an arbiter may take to end: it writes its report.
 const ARBITER_ENDS: Duration = Duration::from_secs(5);
 
-/// How long the kernel may take to end a process that was killed.
-const KILLED: Duration = Duration::from_secs(2);
+/// How long the kernel may take to end processes that were killed. It removes the TAP interfaces of endpoints one after the other.
+const KILLED: Duration = Duration::from_secs(30);
 
 /// The pause between two looks whether a process has ended.
 const PAUSE: Duration = Duration::from_millis(5);
