@@ -60,8 +60,9 @@ impl Case {
     }
 
     fn topology(&self) -> anyhow::Result<Topology> {
-        let access = LinkSpec { rate: BitRate(10_000_000_000), delay: Nanos::ZERO };
-        let uplink = LinkSpec { rate: BitRate(100_000_000_000), delay: Nanos::from_micros(5) };
+        let access = LinkSpec { rate: BitRate(10_000_000_000), delay: Nanos::ZERO, ..LinkSpec::default() };
+        let uplink =
+            LinkSpec { rate: BitRate(100_000_000_000), delay: Nanos::from_micros(5), ..LinkSpec::default() };
         let RouterPorts { racks, endpoints, connected } = self.shape;
         Ok(if connected {
             shapes::racks(racks, endpoints, Tiers { access, uplink })?

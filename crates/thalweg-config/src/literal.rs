@@ -22,6 +22,8 @@ pub enum Form {
     List,
     /// A list of strings, or a string for a list of one.
     Texts,
+    /// A string or a number for a share of 1, or a list of them: `"0.01%"`, `0.0001`, `["0.1%", "0%"]`.
+    Shares,
 }
 
 /// A value as written, without quotes. `Debug` shows URLs without passwords.
@@ -38,7 +40,8 @@ impl Literal {
     pub fn from_text(form: Form, text: &str) -> Literal {
         match form {
             Form::List | Form::Texts if text.is_empty() => Literal::List(Vec::new()),
-            Form::List | Form::Texts => {
+            Form::Shares if !text.contains(',') => Literal::Single(text.to_owned()),
+            Form::List | Form::Texts | Form::Shares => {
                 Literal::List(text.split(',').map(|part| part.trim().to_owned()).collect())
             }
             _ => Literal::Single(text.to_owned()),

@@ -87,14 +87,19 @@ impl Node {
     pub(crate) fn literal(&self, form: Form) -> Option<(Literal, Vec<Range<usize>>)> {
         let one = |text: String| Some((Literal::Single(text), Vec::new()));
         match (&self.kind, form) {
-            (Kind::Text(text), Form::Text | Form::Quantity) => one(text.clone()),
-            (Kind::Integer(number), Form::Integer | Form::Number | Form::Quantity) => one(number.clone()),
-            (Kind::Float(number), Form::Number) => one(number.clone()),
+            (Kind::Text(text), Form::Text | Form::Quantity | Form::Shares) => one(text.clone()),
+            (Kind::Integer(number), Form::Integer | Form::Number | Form::Quantity | Form::Shares) => {
+                one(number.clone())
+            }
+            (Kind::Float(number), Form::Number | Form::Shares) => one(number.clone()),
             (Kind::Boolean(value), Form::Boolean) => one(value.to_string()),
             (Kind::Text(text), Form::Texts) => Some((Literal::from_text(form, text), Vec::new())),
-            (Kind::List(elements), Form::List | Form::Texts) => {
+            (Kind::List(elements), Form::List | Form::Texts | Form::Shares) => {
                 let element = |element: &Node| match &element.kind {
                     Kind::Text(text) => Some((text.clone(), element.span.clone())),
+                    Kind::Integer(number) | Kind::Float(number) if form == Form::Shares => {
+                        Some((number.clone(), element.span.clone()))
+                    }
                     _ => None,
                 };
                 let elements = elements.iter().map(element).collect::<Option<Vec<_>>>()?;

@@ -40,12 +40,21 @@ pub enum Reason {
     NoRoute,
     /// The ring to another core was full. Only in real time.
     Overload,
+    /// The random loss of the link.
+    LinkLoss,
 }
 
 impl Reason {
     /// All reasons, in the order of their numbers.
-    pub const ALL: [Reason; 6] =
-        [Reason::Full, Reason::Early, Reason::Displaced, Reason::LinkDown, Reason::NoRoute, Reason::Overload];
+    pub const ALL: [Reason; 7] = [
+        Reason::Full,
+        Reason::Early,
+        Reason::Displaced,
+        Reason::LinkDown,
+        Reason::NoRoute,
+        Reason::Overload,
+        Reason::LinkLoss,
+    ];
 
     /// The name in tables and files.
     pub const fn name(self) -> &'static str {
@@ -56,6 +65,7 @@ impl Reason {
             Reason::LinkDown => "link_down",
             Reason::NoRoute => "no_route",
             Reason::Overload => "overload",
+            Reason::LinkLoss => "link_loss",
         }
     }
 }

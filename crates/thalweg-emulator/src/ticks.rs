@@ -132,6 +132,40 @@ impl Delay {
         self.after(slot.0 * Lag::SLOT - lag.0 as u64, earliest.0 * Lag::SLOT)
     }
 
+    /// As [`arrival`](Delay::arrival), if the delay is longer by `extra` units of 2^-7 slots, which depends on the time at which the
+    /// last byte leaves, in the same units.
+    pub(crate) fn varied_arrival(
+        self,
+        finish: Ticks,
+        earliest: Ticks,
+        extra: impl FnOnce(u64) -> u32,
+    ) -> (Slot, Lag) {
+        let round = finish.0 + (1 << (BITS - LAG_BITS - 1));
+        self.varied_after(round >> (BITS - LAG_BITS), earliest.0 >> (BITS - LAG_BITS), extra)
+    }
+
+    /// As [`arrival_after`](Delay::arrival_after), likewise.
+    pub(crate) fn varied_arrival_after(
+        self,
+        slot: Slot,
+        lag: Lag,
+        earliest: Slot,
+        extra: impl FnOnce(u64) -> u32,
+    ) -> (Slot, Lag) {
+        self.varied_after(slot.0 * Lag::SLOT - lag.0 as u64, earliest.0 * Lag::SLOT, extra)
+    }
+
+    fn varied_after(self, finish: u64, earliest: u64, extra: impl FnOnce(u64) -> u32) -> (Slot, Lag) {
+        // A packet that is limited leaves at this time, and a link without delay has already limited it.
+        let finish = finish.max(earliest.saturating_sub(Lag::MAX));
+        Delay::of_units(self.units + extra(finish)).after(finish, earliest)
+    }
+
+    /// By how many units of 2^-7 slots this delay is longer than `shorter`.
+    pub(crate) const fn units_above(self, shorter: Delay) -> u32 {
+        self.units - shorter.units
+    }
+
     /// All times in 2^-7 of a slot.
     #[inline(always)]
     const fn after(self, finish: u64, earliest: u64) -> (Slot, Lag) {

@@ -1,8 +1,8 @@
 //! The flow completion time in an idle network, which slowdown is relative to (Flexplane, section 5.2).
 //!
 //! In an idle network only the path matters. So flows are emulated one by one over a copy of their path: a chain of
-//! routers with the same link rates and delays, the same scheme and the same transport. This is right for any
-//! transport, including its initial window and acknowledgements, where a formula would have to model them.
+//! routers with the same link rates and delays, the same scheme and the same transport, without loss and jitter. This is
+//! right for any transport, including its initial window and acknowledgements, where a formula would have to model them.
 //!
 //! Emulated sizes are on a grid: every multiple of a segment up to 64, then eight per octave. Between them, times are
 //! interpolated. For larger flows, while the first windows double, the error is a few percent of a round trip. Beyond
@@ -66,8 +66,10 @@ impl<'a> IdealFct<'a> {
         }
         let (topology, seed) = (&self.plan.topology, self.plan.seed);
         let path = path::by_ecmp(topology, self.next_hops.as_ref()?, seed, source, destination, 0).ok()?;
+        // Without loss and jitter: ideal times do not depend on chance.
+        let ideal = |spec: LinkSpec| LinkSpec { rate: spec.rate, delay: spec.delay, ..LinkSpec::default() };
         let specs: Vec<LinkSpec> =
-            path.links(topology).map(|link| topology.links()[link.index()].spec()).collect();
+            path.links(topology).map(|link| ideal(topology.links()[link.index()].spec())).collect();
         self.known.insert((source, destination), specs.clone());
         Some(specs)
     }

@@ -40,8 +40,8 @@
 //!
 //! # Realism
 //! Hosts run the kernel's TCP, and queues are real queues. A frame takes about 1 us per switch; the topology's link
-//! delays are ignored. Rates count whole frames without preamble and check sequence: a link of 100 Mbit/s carries
-//! slightly more than a real one. Frames on veth pairs have no transport checksums. Everything shares the processors,
+//! delays, loss and jitter are ignored. Rates count whole frames without preamble and check sequence: a link of 100
+//! Mbit/s carries slightly more than a real one. Frames on veth pairs have no transport checksums. Everything shares the processors,
 //! so report each measurement with its [`Headroom`].
 //!
 //! # Example

@@ -15,6 +15,7 @@
 mod builder;
 mod error;
 pub mod file;
+mod loss;
 mod port_text;
 pub mod shapes;
 #[cfg(test)]
@@ -22,6 +23,7 @@ mod tests;
 
 pub use builder::TopologyBuilder;
 pub use error::TopologyError;
+pub use loss::LossRate;
 pub use port_text::UnknownPort;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -65,7 +67,7 @@ pub struct Attachment {
     pub port: PortIndex,
 }
 
-/// Rate and delay of a link, the same in both directions.
+/// Rate, delay, loss and jitter of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkSpec {
     /// Bits per second, framing included; 1 bit/s to [`MAX_RATE`].
@@ -73,30 +75,44 @@ pub struct LinkSpec {
     /// The time from sending the last bit until the receiver can queue the packet: propagation, and processing in the
     /// receiving switch. At most [`MAX_DELAY`].
     pub delay: Nanos,
+    /// The probability that the link loses a packet: from its first end to the second, and back. An endpoint is the first
+    /// end. Only emulated networks lose packets at random.
+    pub loss: [LossRate; 2],
+    /// By how much the delay of a packet differs from `delay` at most, in an emulated network. At most `delay`.
+    pub jitter: Nanos,
 }
 
-/// 10 Gbit/s and 1 us: 20 m of cable and a fast switch.
+/// 10 Gbit/s and 1 us: 20 m of cable and a fast switch. No loss, no jitter.
 impl Default for LinkSpec {
     fn default() -> Self {
-        LinkSpec { rate: BitRate(10_000_000_000), delay: Nanos::from_micros(1) }
+        LinkSpec {
+            rate: BitRate(10_000_000_000),
+            delay: Nanos::from_micros(1),
+            loss: [LossRate::ZERO; 2],
+            jitter: Nanos::ZERO,
+        }
     }
 }
 
 impl LinkSpec {
-    /// Validates rate and delay.
+    /// Validates the values.
     ///
     /// # Errors
-    /// If the rate is zero or too high, or the delay too long.
+    /// If the rate is zero or too high, the delay too long, or the jitter larger than the delay.
     pub fn check(self) -> Result<(), TopologyError> {
-        let LinkSpec { rate, delay } = self;
+        let LinkSpec { rate, delay, loss: _, jitter } = self;
         if rate.0 == 0 || rate > MAX_RATE {
             return Err(TopologyError::Rate { rate });
         }
-        if delay > MAX_DELAY { Err(TopologyError::Delay { delay }) } else { Ok(()) }
+        match () {
+            () if delay > MAX_DELAY => Err(TopologyError::Delay { delay }),
+            () if jitter > delay => Err(TopologyError::Jitter { jitter, delay }),
+            () => Ok(()),
+        }
     }
 }
 
-/// A link: full duplex, the same in both directions.
+/// A link: full duplex, with the same rate and delay in both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
     /// The two ends; an endpoint comes first.
@@ -105,12 +121,23 @@ pub struct Link {
     pub rate: BitRate,
     /// As in [`LinkSpec::delay`].
     pub delay: Nanos,
+    /// As in [`LinkSpec::loss`].
+    pub loss: [LossRate; 2],
+    /// As in [`LinkSpec::jitter`].
+    pub jitter: Nanos,
 }
 
 impl Link {
-    /// Rate and delay.
+    /// A link with this specification.
+    pub const fn new(ends: [Attachment; 2], spec: LinkSpec) -> Link {
+        let LinkSpec { rate, delay, loss, jitter } = spec;
+        Link { ends, rate, delay, loss, jitter }
+    }
+
+    /// Rate, delay, loss and jitter.
     pub const fn spec(&self) -> LinkSpec {
-        LinkSpec { rate: self.rate, delay: self.delay }
+        let Link { ends: _, rate, delay, loss, jitter } = *self;
+        LinkSpec { rate, delay, loss, jitter }
     }
 }
 
@@ -340,7 +367,7 @@ impl Topology {
         assert!(!self.endpoints.is_empty() && self.endpoints.len() <= MAX_NODES);
         assert!(self.routers.len() <= MAX_NODES);
         for (index, link) in self.links.iter().enumerate() {
-            assert!(link.rate.0 >= 1 && link.rate <= MAX_RATE && link.delay <= MAX_DELAY);
+            assert_eq!(link.spec().check(), Ok(()));
             assert_ne!(link.ends[0].node, link.ends[1].node, "no link connects a node to itself");
             for (end, other) in [(link.ends[0], link.ends[1]), (link.ends[1], link.ends[0])] {
                 match end.node {

@@ -10,9 +10,10 @@ use thiserror::Error;
 
 use super::shard::{Interface, OTHER_SHARD, RouterState, Shard};
 use crate::packet::{FRAMING, SHORTEST};
+use crate::ports::impairment::{self, Impairment, Jitter};
 use crate::ports::lane::Lane;
 use crate::ports::monitor::{Monitor, MonitorPort};
-use crate::ports::port::Port;
+use crate::ports::port::{Extras, Port};
 use crate::ports::tally::Verdicts;
 use crate::queues::port_set::PortSet;
 use crate::router::{Balance, Router, RouterPorts, Routing};
@@ -128,8 +129,10 @@ pub struct Crossing {
     pub from: usize,
     /// The shard that receives.
     pub to: usize,
-    /// The propagation delay. The receiver adds it, not the sender.
+    /// The least propagation delay. The receiver adds it, not the sender.
     pub delay: Delay,
+    /// By how much the delay is longer.
+    pub(crate) jitter: Jitter,
     /// The sender's lane for outgoing packets.
     pub(crate) out: u32,
     /// The receiver's lane.
@@ -215,7 +218,7 @@ impl<'a> Blueprint<'a> {
         for (index, link) in self.topology.links().iter().enumerate() {
             let slots = self.horizon(link);
             if slots > MAX_HORIZON || self.transmission(link) > MAX_TRANSMISSION {
-                let (longest, rate, delay) = (self.longest, link.rate, link.delay);
+                let (longest, rate, delay) = (self.longest, link.rate, longest_delay(link));
                 return Err(BlueprintError::Horizon { link: index, longest, rate, delay, slots });
             }
         }
@@ -259,11 +262,18 @@ impl<'a> Blueprint<'a> {
 
     /// The largest number of slots between handing a packet to an idle link and its arrival.
     fn horizon(&self, link: &Link) -> u64 {
-        self.transmission(link) + self.clock.slots_in(link.delay)
+        self.transmission(link) + self.clock.slots_in(longest_delay(link))
     }
 
+    /// The least delay of a link.
     fn delay(&self, link: &Link) -> Delay {
-        Delay::new(self.clock, link.delay)
+        impairment::delays(link, self.clock)[0]
+    }
+
+    /// The impairment of a link in the direction from end number `from`.
+    fn impairment(&self, link: LinkId, from: usize) -> Impairment {
+        let of = &self.topology.links()[link.index()];
+        Impairment::new(of, link, from, self.clock, self.seed)
     }
 
     fn port(&self, link: &Link, lane: u32) -> Port {
@@ -276,6 +286,11 @@ impl<'a> Blueprint<'a> {
     }
 }
 
+/// The longest time that a packet takes on a link after its transmission.
+fn longest_delay(link: &Link) -> Nanos {
+    Nanos(link.delay.0 + link.jitter.0)
+}
+
 /// The bytes of a slot at `rate`: those of the longest packet, or those that pass while such a packet passes the
 /// fastest link (transmission plus delay), if that is less. So a packet is processed in the slot after its arrival on
 /// any link, and its lag does not add up over hops. At least 1/16 of the longest packet: on a faster link, back-to-back
@@ -283,7 +298,8 @@ impl<'a> Blueprint<'a> {
 fn slot_bytes(topology: &Topology, longest: u32, rate: BitRate) -> u32 {
     let bytes = |link: &Link| {
         let transmission = u128::from(longest) * u128::from(rate.0) / u128::from(link.rate.0.max(1));
-        transmission + u128::from(link.delay.0) * u128::from(rate.0) / 8_000_000_000
+        let delay = link.delay.0 - link.jitter.0;
+        transmission + u128::from(delay) * u128::from(rate.0) / 8_000_000_000
     };
     let quickest = topology.links().iter().map(bytes).min().unwrap_or_default();
     let least = longest.div_ceil(16).max(u32::from(SHORTEST)).min(longest);
@@ -351,6 +367,7 @@ impl<'a> Builder<'a> {
                         from,
                         to,
                         delay,
+                        jitter: self.blueprint.impairment(link_id, direction).jitter,
                         out,
                         into,
                         transmission,
@@ -373,6 +390,7 @@ impl<'a> Builder<'a> {
                 interface_index: vec![OTHER_SHARD; topology.endpoints().len()].into_boxed_slice(),
                 interfaces: Vec::new(),
                 interface_verdicts: Vec::new(),
+                interface_impairments: Vec::new(),
                 now: Slot(0),
                 dropped: Vec::new(),
                 mirrored: Vec::new(),
@@ -401,21 +419,25 @@ impl<'a> Builder<'a> {
         let (uplink, deliveries) = self.rack_lanes(router, number);
         let mut inbound: Vec<u32> = uplink.into_iter().collect();
         let mut ports = Vec::new();
+        let mut extras = Extras::new(topology.ports(router));
         for (port, peer) in topology.peers(router).iter().enumerate() {
             let id = topology.link_at(router, PortIndex(port as u16));
             let link = &topology.links()[id.index()];
+            let forth =
+                usize::from(link.ends[0].node != Node::Router(router) || link.ends[0].port.index() != port);
+            let impairment = &mut extras.impairments[port];
+            *impairment = self.blueprint.impairment(id, forth);
             let lane = match peer.node {
                 Node::Endpoint(endpoint) => {
                     let (uplink, deliveries) = uplink.zip(deliveries).expect("a rack has lanes");
                     shard.interface_index[endpoint.index()] = shard.interfaces.len() as u32;
-                    shard.interfaces.push(self.interface(link, uplink));
+                    let impairment = self.blueprint.impairment(id, 0);
+                    shard.interfaces.push(self.interface(link, uplink, &impairment));
+                    shard.interface_impairments.push(impairment);
                     shard.interface_verdicts.push(Verdicts::default());
                     deliveries
                 }
                 Node::Router(_) => {
-                    let forth = usize::from(
-                        link.ends[0].node != Node::Router(router) || link.ends[0].port.index() != port,
-                    );
                     inbound.push(self.into[id.index()][1 - forth]);
                     self.out[id.index()][forth]
                 }
@@ -424,14 +446,19 @@ impl<'a> Builder<'a> {
             if let Node::Router(peer) = peer.node
                 && self.assignment[peer.index()] != number
             {
-                port.delay = Delay::default(); // It is added where the packet arrives.
+                // They are added where the packet arrives.
+                port.delay = Delay::default();
+                impairment.jitter = Jitter::default();
             }
+            port.is_special = !impairment.is_none();
             ports.push(port);
         }
         let monitor = self.blueprint.monitors.iter().find(|monitor| monitor.router == router);
         for port in monitor.iter().flat_map(|monitor| &monitor.ports) {
-            ports[port.index()].mirrored = true;
+            ports[port.index()].is_special = true;
+            ports[port.index()].is_mirrored = true;
         }
+        let has_extras = ports.iter().any(|port| port.is_special);
         let rates: Vec<BitRate> = (0..ports.len())
             .map(|port| topology.links()[topology.link_at(router, PortIndex(port as u16)).index()].rate)
             .collect();
@@ -449,7 +476,8 @@ impl<'a> Builder<'a> {
             contended: Slot(0),
             deliveries,
             random: stream(seed, router),
-            mirrored: Vec::new(),
+            has_extras,
+            extras,
             monitor: monitor.map(|monitor| {
                 let max_wait = self.blueprint.max_wait(monitor.buffer.0, monitor.rate);
                 MonitorPort::new(self.blueprint.pace(monitor.rate), max_wait, stream(!seed, router))
@@ -474,9 +502,11 @@ impl<'a> Builder<'a> {
         (Some(self.lane(shard, up + 1, width)), Some(self.lane(shard, down + 1, width)))
     }
 
-    fn interface(&self, link: &Link, uplink: u32) -> Interface {
+    fn interface(&self, link: &Link, uplink: u32, impairment: &Impairment) -> Interface {
+        let mut port = self.blueprint.port(link, uplink);
+        port.is_special = !impairment.is_none();
         Interface {
-            port: self.blueprint.port(link, uplink),
+            port,
             max_wait: self.blueprint.max_wait(self.blueprint.interface_buffer, link.rate),
             up: true,
         }

@@ -360,11 +360,17 @@ impl<C: Copy + Default + Send + Sync + 'static> Worker<'_, C> {
     fn send<R: Router<Custom = C>>(&mut self, shard: &mut Shard<R>) {
         let sent = Slot(shard.now().0 - 1);
         for index in 0..self.outbound.len() {
-            let &Crossing { out: lane, transmission, delay, .. } = self.outbound[index].crossing;
+            let &Crossing { out: lane, transmission, delay, jitter, .. } = self.outbound[index].crossing;
             for offset in 1..=transmission {
                 let leaving = std::mem::take(shard.lanes[lane as usize].arriving_mut(sent + offset));
                 for &packet in &leaving {
-                    let (arrival, lag) = delay.arrival_after(sent + offset, packet.lag(), sent + 1);
+                    let (leaves, earliest) = (sent + offset, sent + 1);
+                    let (arrival, lag) = match jitter.is_none() {
+                        true => delay.arrival_after(leaves, packet.lag(), earliest),
+                        false => delay.varied_arrival_after(leaves, packet.lag(), earliest, |finish| {
+                            jitter.extra(finish)
+                        }),
+                    };
                     let message = Message { sent, arrival, packet: packet.with_lag(lag) };
                     if let Err(rtrb::PushError::Full(message)) = self.outbound[index].ring.push(message) {
                         self.full(index, message, shard);

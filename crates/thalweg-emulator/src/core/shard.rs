@@ -9,9 +9,10 @@ use thalweg_network::{Attachment, EndpointId, Node, PortIndex, RouterId};
 
 use crate::outcome::{Dropped, Place, Reason, Request};
 use crate::packet::Packet;
+use crate::ports::impairment::Impairment;
 use crate::ports::lane::Lane;
 use crate::ports::monitor::{Mirrored, MonitorPort, MonitorTally};
-use crate::ports::port::{Copied, NEVER, Port, Ports};
+use crate::ports::port::{Extras, NEVER, Port, Ports};
 use crate::ports::tally::{PortTally, Verdicts};
 use crate::queues::backlog::Backlog;
 use crate::queues::port_set::PortSet;
@@ -48,8 +49,9 @@ pub(crate) struct RouterState<R: Router> {
     /// The lane to its endpoints, if there are any.
     pub(crate) deliveries: Option<u32>,
     pub(crate) random: Xoshiro256PlusPlus,
-    /// The packets that its mirrored ports sent in this slot.
-    pub(crate) mirrored: Vec<Copied<R::Custom>>,
+    /// Whether it has special ports.
+    pub(crate) has_extras: bool,
+    pub(crate) extras: Extras<R::Custom>,
     pub(crate) monitor: Option<MonitorPort>,
 }
 
@@ -70,6 +72,8 @@ pub struct Shard<R: Router> {
     pub(crate) interfaces: Vec<Interface>,
     /// By interface.
     pub(crate) interface_verdicts: Vec<Verdicts>,
+    /// By interface, the impairment of its link on the way to the router.
+    pub(crate) interface_impairments: Vec<Impairment>,
     pub(crate) now: Slot,
     pub(crate) dropped: Vec<Dropped>,
     pub(crate) mirrored: Vec<Mirrored>,
@@ -98,8 +102,23 @@ impl<R: Router> Shard<R> {
                 continue;
             }
             let finish = interface.port.transmit(packet.length(), start.before(packet.lag()));
+            if interface.port.is_special {
+                self.inject_impaired(packet, finish, index);
+                continue;
+            }
             let (slot, lag) = interface.port.arrival(finish, start);
             self.lanes[interface.port.lane as usize].send(slot, packet.with_lag(lag));
+        }
+    }
+
+    /// Sends a packet over the impaired link of an interface, which has transmitted it.
+    #[inline(never)]
+    fn inject_impaired(&mut self, packet: Packet<R::Custom>, finish: Ticks, index: u32) {
+        let start = Ticks::start_of(self.now);
+        let port = &self.interfaces[index as usize].port;
+        match self.interface_impairments[index as usize].arrival(port.delay, finish, start) {
+            Some((slot, lag)) => self.lanes[port.lane as usize].send(slot, packet.with_lag(lag)),
+            None => self.drop_at_interface(packet.with_custom(()), index, Reason::LinkLoss),
         }
     }
 
@@ -107,7 +126,10 @@ impl<R: Router> Shard<R> {
     #[cold]
     fn refuse(&mut self, packet: Packet, index: u32) {
         let up = self.interfaces[index as usize].up;
-        let reason = if up { Reason::Full } else { Reason::LinkDown };
+        self.drop_at_interface(packet, index, if up { Reason::Full } else { Reason::LinkDown });
+    }
+
+    fn drop_at_interface(&mut self, packet: Packet, index: u32, reason: Reason) {
         self.interface_verdicts[index as usize].dropped[reason as usize] += 1;
         self.dropped.push(Dropped { packet, place: Place::Endpoint(packet.source()), reason });
     }
@@ -122,7 +144,8 @@ impl<R: Router> Shard<R> {
             }
             state.receive(lanes, *now, dropped);
             state.send(lanes, *now, dropped);
-            if !state.mirrored.is_empty() {
+            if state.has_extras {
+                state.lose(*now, dropped);
                 state.mirror(Ticks::start_of(*now), mirrored);
             }
         }
@@ -354,14 +377,22 @@ impl<R: Router> RouterState<R> {
 
     #[inline(never)]
     fn send(&mut self, lanes: &mut [Lane<R::Custom>], now: Slot, dropped: &mut Vec<Dropped>) {
-        let RouterState { id, scheme, ports, verdicts, down, any_down, random, mirrored, .. } = self;
+        let RouterState { id, scheme, ports, verdicts, down, any_down, random, extras, .. } = self;
         let mut context = Context { now, router: *id, random, verdicts, down, any_down: *any_down, dropped };
-        scheme.output(&mut Ports { ports, lanes, mirrored, start: Ticks::start_of(now) }, &mut context);
+        scheme.output(&mut Ports { ports, lanes, extras, start: Ticks::start_of(now) }, &mut context);
+    }
+
+    /// Drops the packets that were lost on links in this slot.
+    fn lose(&mut self, now: Slot, dropped: &mut Vec<Dropped>) {
+        let mut lost = std::mem::take(&mut self.extras.lost);
+        let (mut context, _) = self.context(now, dropped);
+        lost.drain(..).for_each(|(port, packet)| context.drop(packet, port, Reason::LinkLoss));
+        self.extras.lost = lost;
     }
 
     fn mirror(&mut self, start: Ticks, mirrored: &mut Vec<Mirrored>) {
         if let Some(monitor) = &mut self.monitor {
-            monitor.offer(&mut self.mirrored, self.id, start, |copy| mirrored.push(copy));
+            monitor.offer(&mut self.extras.copies, self.id, start, |copy| mirrored.push(copy));
         }
     }
 }

@@ -20,8 +20,8 @@ use crate::packet::Packet;
 fn tiers(access: u64, uplink: u64, delay: Nanos) -> Tiers {
     let gigabits = |rate| BitRate(rate * 1_000_000_000);
     Tiers {
-        access: LinkSpec { rate: gigabits(access), delay: Nanos::ZERO },
-        uplink: LinkSpec { rate: gigabits(uplink), delay },
+        access: LinkSpec { rate: gigabits(access), delay: Nanos::ZERO, ..LinkSpec::default() },
+        uplink: LinkSpec { rate: gigabits(uplink), delay, ..LinkSpec::default() },
     }
 }
 

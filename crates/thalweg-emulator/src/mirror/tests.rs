@@ -27,7 +27,9 @@ impl Workload for OneFlow {
 
 #[test]
 fn a_mirrored_flow_has_valid_addresses_and_sequence_numbers() {
-    let topology = rack(2, LinkSpec { rate: BitRate(1_000_000_000), delay: Nanos::ZERO }).unwrap();
+    let topology =
+        rack(2, LinkSpec { rate: BitRate(1_000_000_000), delay: Nanos::ZERO, ..LinkSpec::default() })
+            .unwrap();
     let monitor = Monitor {
         router: RouterId(0),
         ports: vec![PortIndex(0), PortIndex(1)],
@@ -101,7 +103,9 @@ fn a_mirrored_flow_has_valid_addresses_and_sequence_numbers() {
 
 #[test]
 fn packets_without_a_segment_are_udp() {
-    let topology = rack(2, LinkSpec { rate: BitRate(1_000_000_000), delay: Nanos::ZERO }).unwrap();
+    let topology =
+        rack(2, LinkSpec { rate: BitRate(1_000_000_000), delay: Nanos::ZERO, ..LinkSpec::default() })
+            .unwrap();
     let clock = SlotClock { slot_bytes: 1_538, rate: BitRate(1_000_000_000) };
     let mut source = MirrorSource::new(&topology, clock, "r0");
     for (length, ip_length) in [(1_538, 1_500), (84, 46)] {

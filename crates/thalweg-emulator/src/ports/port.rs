@@ -4,6 +4,7 @@
 use thalweg_network::PortIndex;
 
 use crate::packet::Packet;
+use crate::ports::impairment::Impairment;
 use crate::ports::lane::Lane;
 use crate::ports::tally::Traffic;
 use crate::slot::Slot;
@@ -22,7 +23,9 @@ pub(crate) struct Port {
     pub(crate) delay: Delay,
     /// The lane of the link.
     pub(crate) lane: u32,
-    pub(crate) mirrored: bool,
+    /// Whether sending takes more than the above: the port is mirrored, or its link impaired.
+    pub(crate) is_special: bool,
+    pub(crate) is_mirrored: bool,
 }
 
 /// The free time of a port whose link is down.
@@ -31,7 +34,16 @@ pub(crate) const NEVER: Ticks = Ticks(u64::MAX >> 1);
 impl Port {
     /// An idle port.
     pub(crate) fn new(pace: Pace, delay: Delay, lane: u32) -> Self {
-        Port { free: Ticks(0), sent_packets: 0, pace, sent_bytes: 0, delay, lane, mirrored: false }
+        Port {
+            free: Ticks(0),
+            sent_packets: 0,
+            pace,
+            sent_bytes: 0,
+            delay,
+            lane,
+            is_special: false,
+            is_mirrored: false,
+        }
     }
 
     /// Sends `length` bytes when the port is free, but not before `start`. Returns when the last byte leaves.
@@ -65,11 +77,29 @@ pub(crate) struct Copied<C> {
     pub(crate) at: Ticks,
 }
 
+/// What the special ports of a router need.
+pub(crate) struct Extras<C> {
+    /// By port, the impairment of its link.
+    pub(crate) impairments: Box<[Impairment]>,
+    /// The packets that mirrored ports sent in this slot.
+    pub(crate) copies: Vec<Copied<C>>,
+    /// The packets lost on links in this slot.
+    pub(crate) lost: Vec<(PortIndex, Packet<C>)>,
+}
+
+impl<C> Extras<C> {
+    /// No port is mirrored, no link impaired.
+    pub(crate) fn new(ports: usize) -> Self {
+        let impairments = vec![Impairment::default(); ports].into_boxed_slice();
+        Extras { impairments, copies: Vec::new(), lost: Vec::new() }
+    }
+}
+
 /// The ports of a router in one slot.
 pub struct Ports<'a, C> {
     pub(crate) ports: &'a mut [Port],
     pub(crate) lanes: &'a mut [Lane<C>],
-    pub(crate) mirrored: &'a mut Vec<Copied<C>>,
+    pub(crate) extras: &'a mut Extras<C>,
     /// The start of the slot.
     pub(crate) start: Ticks,
 }
@@ -93,17 +123,26 @@ impl<C: Copy> Ports<'_, C> {
         let by = &mut self.ports[port.index()];
         let arrived = self.start.before(packet.lag());
         let finish = by.transmit(packet.length(), arrived);
+        if by.is_special {
+            return self.send_specially(port, packet, finish);
+        }
         let (slot, lag) = by.arrival(finish, self.start + Ticks::SLOT);
         self.lanes[by.lane as usize].send(slot, packet.with_lag(lag));
-        if by.mirrored {
-            self.copy(port, packet, finish);
-        }
     }
 
-    /// Copies a packet of a mirrored port. Not inlined, which keeps the registers of the common case free.
+    /// Sends a packet from a mirrored port or over an impaired link. The port has transmitted it. Not inlined, which
+    /// keeps the registers of the common case free.
     #[inline(never)]
-    fn copy(&mut self, port: PortIndex, packet: Packet<C>, finish: Ticks) {
-        let at = Ticks(finish.0 - self.ports[port.index()].pace.span(packet.length()).0);
-        self.mirrored.push(Copied { port, packet, at });
+    fn send_specially(&mut self, port: PortIndex, packet: Packet<C>, finish: Ticks) {
+        let by = &self.ports[port.index()];
+        let Extras { impairments, copies, lost } = &mut *self.extras;
+        if by.is_mirrored {
+            let at = Ticks(finish.0 - by.pace.span(packet.length()).0);
+            copies.push(Copied { port, packet, at });
+        }
+        match impairments[port.index()].arrival(by.delay, finish, self.start + Ticks::SLOT) {
+            Some((slot, lag)) => self.lanes[by.lane as usize].send(slot, packet.with_lag(lag)),
+            None => lost.push((port, packet)),
+        }
     }
 }

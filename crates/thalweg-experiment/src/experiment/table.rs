@@ -10,6 +10,8 @@ use thalweg_emulator::schemes::SCHEMES;
 use thalweg_emulator::workloads::Named;
 use thalweg_emulator::workloads::open_loop::SENDERS;
 use thalweg_emulator::workloads::patterns::PATTERNS;
+use thalweg_network::topology::LossRate;
+use thalweg_network::topology::file::LossRates;
 use thalweg_network::topology::shapes::Shape;
 use thalweg_wire::{BitRate, Bytes, Nanos};
 
@@ -76,6 +78,12 @@ keys! {
         /// Delay of the endpoints' links: propagation, plus the router's delay. The default is that of 20 m and a fast
         /// router.
         delay: Nanos [Delay] default "1us",
+        /// Random loss on the endpoints' links: the probability that a packet is lost. A list of two has one for packets
+        /// from endpoints, and one for packets to them.
+        loss: [LossRate; 2] [LossRates] default "0%",
+        /// Jitter of the endpoints' links: the delay varies by up to this much around its value, at most by that value.
+        /// Packets keep their order.
+        jitter: Nanos [Delay] default "0ns",
     }
 }
 
@@ -86,6 +94,11 @@ keys! {
         uplink_rate: BitRate [Rate] or "that of the endpoints' links",
         /// Delay of the links between routers.
         uplink_delay: Nanos [Delay] or "that of the endpoints' links",
+        /// Random loss on the links between routers. A list of two has one for packets from the lower router, or from
+        /// the first, and one for packets back.
+        uplink_loss: [LossRate; 2] [LossRates] or "that of the endpoints' links",
+        /// Jitter of the links between routers.
+        uplink_jitter: Nanos [Delay] or "that of the endpoints' links",
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use thalweg_config::{Format, Hint, Typed};
 use thalweg_network::topology::shapes::{Shape, Tiers};
-use thalweg_network::{EndpointId, LinkSpec, Node, PortIndex, RouterId, Topology};
+use thalweg_network::{EndpointId, LinkSpec, Node, PortIndex, RouterId, Topology, TopologyError};
 
 use crate::experiment::table::{
     self, AccessLinks, FatTree, LeafSpine, RackCount, RackSize, Top, TopologyFile, Uplinks,
@@ -45,20 +45,26 @@ pub(super) fn topology(
     let (Some(shape), Some((sizes, tiers))) = (Shape::named(entry.entry.chosen()), built(entry)) else {
         return Err(refuse("there is no such shape".to_owned()));
     };
+    check_links(entry, tiers)?;
     shape.build(&sizes, tiers).map_err(|error| refuse(error.to_string()))
 }
 
 /// The sizes and links of a generated shape, with sizes in the shape's order.
 fn built(topology: &table::Topology) -> Option<(Vec<u32>, Tiers)> {
     use table::Topology as Of;
-    let alike = |&AccessLinks { rate, delay }: &AccessLinks| {
-        let access = LinkSpec { rate, delay };
+    let alike = |&AccessLinks { rate, delay, loss, jitter }: &AccessLinks| {
+        let access = LinkSpec { rate, delay, loss, jitter };
         Tiers { access, uplink: access }
     };
     let tiers = |access: &AccessLinks, uplinks: &Uplinks| {
         let Tiers { access, .. } = alike(access);
-        let rate = uplinks.uplink_rate.unwrap_or(access.rate);
-        Tiers { access, uplink: LinkSpec { rate, delay: uplinks.uplink_delay.unwrap_or(access.delay) } }
+        let uplink = LinkSpec {
+            rate: uplinks.uplink_rate.unwrap_or(access.rate),
+            delay: uplinks.uplink_delay.unwrap_or(access.delay),
+            loss: uplinks.uplink_loss.unwrap_or(access.loss),
+            jitter: uplinks.uplink_jitter.unwrap_or(access.jitter),
+        };
+        Tiers { access, uplink }
     };
     Some(match topology {
         Of::Rack(RackSize { endpoints }, links) => (vec![*endpoints], alike(links)),
@@ -75,6 +81,24 @@ fn built(topology: &table::Topology) -> Option<(Vec<u32>, Tiers)> {
         Of::FatTree(FatTree { k }, links, uplinks) => (vec![*k], tiers(links, uplinks)),
         Of::File(_) => return None,
     })
+}
+
+/// Checks the links of a generated shape.
+///
+/// # Errors
+/// Names the key of an invalid value. A jitter that is inherited may be larger than a delay that is not.
+fn check_links(entry: &Typed<'_, table::Topology>, tiers: Tiers) -> Result<(), Problem> {
+    let access = [AccessLinks::rate, AccessLinks::delay, AccessLinks::jitter];
+    let uplink = [Uplinks::uplink_rate, Uplinks::uplink_delay, Uplinks::uplink_jitter];
+    for (spec, [rate, delay, jitter]) in [(tiers.access, access), (tiers.uplink, uplink)] {
+        let key = |error: &TopologyError| match error {
+            TopologyError::Rate { .. } => rate,
+            TopologyError::Jitter { .. } if entry.entry.place_of(jitter).is_some() => jitter,
+            _ => delay,
+        };
+        spec.check().map_err(|error| entry.refuse(key(&error), error.to_string()))?;
+    }
+    Ok(())
 }
 
 fn from_file(

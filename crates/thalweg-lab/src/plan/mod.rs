@@ -116,7 +116,7 @@ pub enum Plane {
 /// The plan of a lab.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Hosts, switches and links with their rates. The links' delays are ignored.
+    /// Hosts, switches and links with their rates. The links' delays, loss and jitter are ignored.
     pub topology: Arc<Topology>,
     /// Initial tables of [`Plane::Ebpf`] switches. `None`: [`shortest_path_tables`](crate::shortest_path_tables) with
     /// [`DEFAULT_ADDRESSES`](crate::DEFAULT_ADDRESSES). Switches look up addresses only; ECMP is not supported.

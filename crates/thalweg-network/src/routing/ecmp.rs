@@ -46,8 +46,9 @@ pub fn choose(ports: &[PortIndex], hash: u32) -> Option<PortIndex> {
     ports.get(((u64::from(hash) * ports.len() as u64) >> 32) as usize).copied()
 }
 
+/// The finaliser of SplitMix64, a bijection: each bit of the result depends on all bits of `z`.
 #[inline]
-const fn mix(z: u64) -> u64 {
+pub const fn mix(z: u64) -> u64 {
     let z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
     z ^ z >> 31

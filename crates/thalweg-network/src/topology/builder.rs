@@ -203,13 +203,13 @@ impl TopologyBuilder {
         for ((router, spec, name), endpoint) in accesses.into_iter().zip((0..).map(EndpointId)) {
             let end = Attachment { node: Node::Endpoint(endpoint), port: PortIndex(0) };
             let port = ports.next(router);
-            links.push(Link { ends: [end, port], rate: spec.rate, delay: spec.delay });
+            links.push(Link::new([end, port], spec));
             rack_sizes[router.index()] += 1;
             names.extend(name.map(|name| ((router, port.port), name)));
         }
         for (routers, spec, port_names) in std::mem::take(&mut self.trunks) {
             let ends = routers.map(|router| ports.next(router));
-            links.push(Link { ends, rate: spec.rate, delay: spec.delay });
+            links.push(Link::new(ends, spec));
             for ((router, end), name) in routers.into_iter().zip(ends).zip(port_names) {
                 names.extend(name.map(|name| ((router, end.port), name)));
             }

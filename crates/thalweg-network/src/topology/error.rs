@@ -70,6 +70,14 @@ pub enum TopologyError {
         /// The delay.
         delay: Nanos,
     },
+    /// A link's jitter is larger than its delay.
+    #[error("invalid link jitter {jitter}: expected at most the delay, which is {delay}")]
+    Jitter {
+        /// The jitter.
+        jitter: Nanos,
+        /// The delay.
+        delay: Nanos,
+    },
     /// A MAC address is a group address or all zeros.
     #[error("invalid MAC address {mac}: expected a unicast address")]
     Mac {

@@ -4,6 +4,8 @@
 //! [defaults]               # optional: defaults of links, otherwise 10 Gbit/s and 1 us
 //! rate = "10gbit/s"
 //! delay = "1us"
+//! loss = "0%"              # random loss and jitter, in emulated networks
+//! jitter = "0us"
 //!
 //! [[router]]
 //! name = "tor0"
@@ -33,6 +35,7 @@
 //! Routers, endpoints and links are numbered in file order, ports as in every [topology](crate::topology#order). All
 //! problems of a file are reported at once.
 
+mod loss;
 mod print;
 pub mod sections;
 #[cfg(test)]
@@ -42,10 +45,11 @@ pub use thalweg_config::Problems as TopologyFileError;
 use thalweg_config::{Document, Format, Hint, Name, Place, Problem, ProblemKind, SafeText, Typed};
 use thalweg_wire::{BitRate, Nanos};
 
+pub use loss::LossRates;
 pub(crate) use print::{Cell, Part, Row, json_text, toml_text};
 pub use sections::reference;
 
-use super::{LinkSpec, Node, Topology, TopologyBuilder, TopologyError};
+use super::{LinkSpec, LossRate, Node, Topology, TopologyBuilder, TopologyError};
 use crate::identity::RouterId;
 use sections::{Defaults, Endpoint, Link, Router};
 
@@ -111,6 +115,21 @@ pub(crate) fn no_router(name: &str, hint: &impl std::fmt::Display) -> String {
     format!("unknown router \"{}\"{hint}", Name(name.to_owned()))
 }
 
+/// The keys of a link that an entry has.
+struct LinkKeys {
+    rate: Option<BitRate>,
+    delay: Option<Nanos>,
+    loss: Option<[LossRate; 2]>,
+    jitter: Option<Nanos>,
+}
+
+/// The keys of a link in an entry of any section that has them.
+macro_rules! link_keys {
+    ($entry:expr) => {
+        LinkKeys { rate: $entry.rate, delay: $entry.delay, loss: $entry.loss, jitter: $entry.jitter }
+    };
+}
+
 struct TopologyReader<'p> {
     problems: &'p mut Vec<Problem>,
     builder: TopologyBuilder,
@@ -122,7 +141,7 @@ struct TopologyReader<'p> {
 impl TopologyReader<'_> {
     fn read(&mut self, document: &Document) {
         for entry in document.valid::<Defaults>() {
-            self.defaults = self.link_spec(&entry, entry.rate, entry.delay);
+            self.defaults = self.link_spec(&entry, link_keys!(entry));
         }
         for entry in document.valid::<Router>() {
             if let Err(error) = self.builder.add_router(entry.name.clone()) {
@@ -151,7 +170,7 @@ impl TopologyReader<'_> {
 
     fn read_endpoint(&mut self, entry: &Typed<'_, Endpoint>) {
         let router = self.router(entry, Endpoint::router, 0, &entry.router);
-        let link = self.link_spec(entry, entry.rate, entry.delay);
+        let link = self.link_spec(entry, link_keys!(entry));
         let Some(router) = router else { return };
         let endpoint = match self.builder.add_endpoint(entry.name.clone(), router, link) {
             Ok(endpoint) => endpoint,
@@ -175,7 +194,7 @@ impl TopologyReader<'_> {
     }
 
     fn read_link(&mut self, entry: &Typed<'_, Link>) {
-        let link = self.link_spec(entry, entry.rate, entry.delay);
+        let link = self.link_spec(entry, link_keys!(entry));
         let ends: Vec<Option<RouterId>> = (entry.between.iter().enumerate())
             .map(|(end, name)| self.router(entry, Link::between, end, name))
             .collect();
@@ -189,32 +208,25 @@ impl TopologyReader<'_> {
         }
     }
 
-    /// Returns rate and delay of an entry, or the defaults of the file.
-    fn link_spec<T>(
-        &mut self,
-        entry: &Typed<'_, T>,
-        rate: Option<BitRate>,
-        delay: Option<Nanos>,
-    ) -> LinkSpec {
-        let mut link = self.defaults;
-        if let Some(rate) = rate {
-            link = self.checked_link(entry, Link::rate, LinkSpec { rate, ..link });
-        }
-        if let Some(delay) = delay {
-            link = self.checked_link(entry, Link::delay, LinkSpec { delay, ..link });
-        }
-        link
-    }
-
-    /// Returns the link if it is valid, or reports the problem and returns the default link.
-    fn checked_link<T>(&mut self, entry: &Typed<'_, T>, key: &'static str, link: LinkSpec) -> LinkSpec {
-        match link.check() {
-            Ok(()) => link,
-            Err(error) => {
-                self.refuse(entry, key, error);
-                self.defaults
-            }
-        }
+    /// Returns the link of an entry with the defaults of the file, or reports the problem and returns the default link.
+    fn link_spec<T>(&mut self, entry: &Typed<'_, T>, keys: LinkKeys) -> LinkSpec {
+        let LinkKeys { rate, delay, loss, jitter } = keys;
+        let default = self.defaults;
+        let link = LinkSpec {
+            rate: rate.unwrap_or(default.rate),
+            delay: delay.unwrap_or(default.delay),
+            loss: loss.unwrap_or(default.loss),
+            jitter: jitter.unwrap_or(default.jitter),
+        };
+        let Err(error) = link.check() else { return link };
+        let key = match error {
+            TopologyError::Rate { .. } => Link::rate,
+            // A default jitter may be too large for the delay of this link.
+            TopologyError::Jitter { .. } if jitter.is_some() => Link::jitter,
+            _ => Link::delay,
+        };
+        self.refuse(entry, key, error);
+        default
     }
 
     fn router<T>(

@@ -6,7 +6,7 @@ use super::shapes::{SHAPES, Shape, Tiers, dumbbell, fat_tree, isolated_racks, le
 use super::*;
 
 fn slow() -> LinkSpec {
-    LinkSpec { rate: BitRate(1_000_000_000), delay: Nanos(500) }
+    LinkSpec { rate: BitRate(1_000_000_000), delay: Nanos(500), ..LinkSpec::default() }
 }
 
 fn tiers() -> Tiers {
@@ -162,6 +162,7 @@ fn a_rejected_router_endpoint_or_link_changes_nothing() {
     let (good, nowhere) = (slow(), RouterId(9));
     let with_rate = |rate| LinkSpec { rate: BitRate(rate), ..good };
     let late = LinkSpec { delay: Nanos(MAX_DELAY.0 + 1), ..good };
+    let varying = LinkSpec { jitter: Nanos(501), ..good };
     let rejected = [
         (
             builder.add_router("").err(),
@@ -185,6 +186,10 @@ fn a_rejected_router_endpoint_or_link_changes_nothing() {
             "invalid link rate 18.4 Ebit/s: expected 1 bit/s to 1.00 Pbit/s",
         ),
         (builder.connect(tor, tor, late).err(), "invalid link delay 10.0 s: expected at most 10.0 s"),
+        (
+            builder.connect(tor, tor, varying).err(),
+            "invalid link jitter 501 ns: expected at most the delay, which is 500 ns",
+        ),
         (builder.set_mac(EndpointId(1), MacAddress([2; 6])).err(), "unknown endpoint h1"),
         (builder.set_ip(EndpointId(1), Ipv4Addr::LOCALHOST).err(), "unknown endpoint h1"),
         (

@@ -20,7 +20,8 @@ use crate::protocol::{
 const MTU: u16 = 1_500;
 
 fn topology() -> Topology {
-    rack(4, LinkSpec { rate: BitRate(10_000_000_000), delay: Nanos::from_micros(3) }).unwrap()
+    rack(4, LinkSpec { rate: BitRate(10_000_000_000), delay: Nanos::from_micros(3), ..LinkSpec::default() })
+        .unwrap()
 }
 
 fn scheme(name: &str) -> Scheme {

@@ -163,7 +163,7 @@ proptest! {
 #[test]
 fn port_agrees_with_a_network_packet_by_packet() {
     let length = 1_538;
-    let topology = rack(7, LinkSpec { rate: GIGABIT, delay: Nanos::ZERO }).unwrap();
+    let topology = rack(7, LinkSpec { rate: GIGABIT, delay: Nanos::ZERO, ..LinkSpec::default() }).unwrap();
     let buffers =
         ScavengerConfig { primary_buffer: 40 * 1_538, scavenger_buffer: 20 * 1_538, scavenger_share: 0.2 };
     let blueprint = Blueprint::new(&topology, 1_500, 1);

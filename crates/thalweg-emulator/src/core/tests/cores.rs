@@ -1,5 +1,7 @@
 //! Several cores.
 
+use thalweg_network::topology::LossRate;
+
 use super::*;
 
 /// Uniformly random traffic from the endpoints of some racks. Each rack has its own random numbers.
@@ -95,12 +97,23 @@ fn run(
     (in_order(arrived), dropped, tallied)
 }
 
+/// Links that lose 1 % in one direction and 3 % in the other, with this jitter.
+fn impaired(tiers: Tiers, jitter: Nanos) -> Tiers {
+    let loss = [0.01, 0.03].map(|rate| LossRate::new(rate).unwrap());
+    Tiers {
+        access: LinkSpec { loss, jitter: jitter.min(tiers.access.delay), ..tiers.access },
+        uplink: LinkSpec { loss, jitter, ..tiers.uplink },
+    }
+}
+
 #[test]
 fn several_cores_give_the_result_of_one() {
     let delay = Nanos::from_micros(4);
     for (topology, cores) in [
         (racks(3, 4, tiers(10, 40, delay)).unwrap(), 2),
         (leaf_spine(4, 2, 3, tiers(10, 25, delay)).unwrap(), 3),
+        (leaf_spine(4, 2, 3, impaired(tiers(10, 25, delay), Nanos::from_micros(3))).unwrap(), 3),
+        (racks(3, 4, impaired(tiers(10, 100, delay), delay)).unwrap(), 2),
         (fat_tree(4, tiers(10, 10, Nanos::ZERO)).unwrap(), 4),
     ] {
         let routers = topology.routers().len();
@@ -125,8 +138,8 @@ fn several_cores_give_the_result_of_one() {
 
 /// Runs a dumbbell with a long link between its racks, in two stages, on `cores` cores. Returns the numbers of packets
 /// injected, delivered, dropped and in flight.
-fn long_link(cores: usize, delay: Nanos, events: &[(Slot, Event)]) -> [u64; 4] {
-    let topology = dumbbell(4, tiers(10, 40, delay)).unwrap();
+fn long_link(cores: usize, tiers: Tiers, events: &[(Slot, Event)]) -> [u64; 4] {
+    let topology = dumbbell(4, tiers).unwrap();
     let blueprint = Blueprint::new(&topology, 1_500, 7);
     let assignment = [0, cores - 1];
     let (mut shards, crossings) = blueprint
@@ -164,9 +177,12 @@ fn long_link(cores: usize, delay: Nanos, events: &[(Slot, Event)]) -> [u64; 4] {
 #[test]
 fn nothing_is_lost_between_cores_on_long_links() {
     // 10 ms are 8,128 slots with some 20,000 packets in flight: more than a ring holds.
-    for delay in [Nanos::from_micros(50), Nanos::from_millis(10)] {
-        let [one, two] = [1, 2].map(|cores| long_link(cores, delay, &[]));
-        assert_eq!(one, two, "{delay}");
+    let tiers = |delay| tiers(10, 40, delay);
+    let (short, long) = (tiers(Nanos::from_micros(50)), tiers(Nanos::from_millis(10)));
+    for tiers in [short, long, impaired(short, Nanos::from_micros(20)), impaired(long, Nanos::from_millis(2))]
+    {
+        let [one, two] = [1, 2].map(|cores| long_link(cores, tiers, &[]));
+        assert_eq!(one, two, "{tiers:?}");
         assert_eq!(one[0], one[1] + one[2] + one[3]);
         assert!(one[3] > 0);
     }
@@ -176,9 +192,12 @@ fn nothing_is_lost_between_cores_on_long_links() {
 fn a_short_failure_drops_the_same_packets_on_two_cores() {
     let link = LinkId(8); // Endpoints' links come first.
     let events = [(Slot(300), Event::Fail(link)), (Slot(310), Event::Repair(link))];
-    let [one, two] = [1, 2].map(|cores| long_link(cores, Nanos::from_micros(100), &events));
-    assert_eq!(one, two);
-    assert!(one[2] > 100, "{} dropped", one[2]);
+    let tiers = tiers(10, 40, Nanos::from_micros(100));
+    for tiers in [tiers, impaired(tiers, Nanos::from_micros(60))] {
+        let [one, two] = [1, 2].map(|cores| long_link(cores, tiers, &events));
+        assert_eq!(one, two);
+        assert!(one[2] > 100, "{} dropped", one[2]);
+    }
 }
 
 #[test]
@@ -222,12 +241,13 @@ proptest! {
 
     #[test]
     fn every_packet_arrives_is_dropped_or_is_in_flight(
-        shape in 0..4, buffer in 1..20u32, seed: u64, packets in 1..400usize, failures in prop::collection::vec((0..60u64, 0..12u32), 0..4),
+        shape in 0..5, buffer in 1..20u32, seed: u64, packets in 1..400usize, failures in prop::collection::vec((0..60u64, 0..12u32), 0..4),
     ) {
         let topology = match shape {
             0 => rack(5, tiers(10, 10, Nanos::ZERO).access),
             1 => racks(3, 2, tiers(1, 40, Nanos::from_micros(3))),
             2 => leaf_spine(2, 3, 2, tiers(25, 10, Nanos::from_micros(1))),
+            3 => leaf_spine(2, 2, 2, impaired(tiers(10, 25, Nanos::from_micros(9)), Nanos::from_micros(9))),
             _ => fat_tree(2, tiers(10, 10, Nanos::ZERO)),
         }.unwrap();
         let mut network = emulation(&topology, buffer);

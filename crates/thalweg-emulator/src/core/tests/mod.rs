@@ -1,4 +1,5 @@
 mod cores;
+mod impairments;
 mod redirection;
 
 use proptest::prelude::*;
@@ -19,7 +20,7 @@ use crate::fabric::{Fabric, Network};
 use crate::outcome::{Dropped, Fate, Outcome, Place, Reason, Request};
 use crate::packet::Packet;
 use crate::ports::monitor::Monitor;
-use crate::router::{Balance, Routing};
+use crate::router::{Balance, RouterPorts, Routing};
 use crate::schemes::Scheme;
 use crate::schemes::drop_tail::{DropTail, DropTailConfig, drop_tail};
 use crate::slot::Slot;
@@ -28,8 +29,8 @@ const GIGABIT: u64 = 1_000_000_000;
 
 fn tiers(access: u64, uplink: u64, delay: Nanos) -> Tiers {
     Tiers {
-        access: LinkSpec { rate: BitRate(access * GIGABIT), delay: Nanos::ZERO },
-        uplink: LinkSpec { rate: BitRate(uplink * GIGABIT), delay },
+        access: LinkSpec { rate: BitRate(access * GIGABIT), delay: Nanos::ZERO, ..LinkSpec::default() },
+        uplink: LinkSpec { rate: BitRate(uplink * GIGABIT), delay, ..LinkSpec::default() },
     }
 }
 
@@ -112,8 +113,12 @@ fn packets_take_their_transmission_times_and_the_delay() {
     let topology = dumbbell(
         1,
         Tiers {
-            access: LinkSpec { rate: BitRate(10 * GIGABIT), delay: Nanos::ZERO },
-            uplink: LinkSpec { rate: BitRate(10 * GIGABIT / 4), delay: Nanos::from_micros(5) },
+            access: LinkSpec { rate: BitRate(10 * GIGABIT), delay: Nanos::ZERO, ..LinkSpec::default() },
+            uplink: LinkSpec {
+                rate: BitRate(10 * GIGABIT / 4),
+                delay: Nanos::from_micros(5),
+                ..LinkSpec::default()
+            },
         },
     )
     .unwrap();
@@ -312,8 +317,8 @@ fn an_invalid_network_is_an_error() {
     let monitors = [Monitor { router: RouterId(3), ports: vec![], rate: BitRate(1), buffer: Bytes(0) }];
     let error = build(&Blueprint { monitors: &monitors, ..good.clone() });
     assert_eq!(error, Some(BlueprintError::Monitor { router: 3, why: "there is no such router" }));
-    let fast = LinkSpec { rate: BitRate(10 * GIGABIT), delay: Nanos::ZERO };
-    let slow = LinkSpec { rate: BitRate(1_000), delay: Nanos::ZERO };
+    let fast = LinkSpec { rate: BitRate(10 * GIGABIT), delay: Nanos::ZERO, ..LinkSpec::default() };
+    let slow = LinkSpec { rate: BitRate(1_000), delay: Nanos::ZERO, ..LinkSpec::default() };
     let uneven = dumbbell(1, Tiers { access: fast, uplink: slow }).unwrap();
     let error = build(&Blueprint::new(&uneven, 1_500, 1)).unwrap();
     assert!(matches!(error, BlueprintError::Horizon { .. }), "{error}");

@@ -8,7 +8,7 @@ use thalweg_wire::BitRate;
 use crate::outcome::{Dropped, Reason, Request};
 use crate::packet::Packet;
 use crate::ports::lane::Lane;
-use crate::ports::port::{Copied, Port, Ports};
+use crate::ports::port::{Extras, Port, Ports};
 use crate::ports::tally::{PortTally, Verdicts};
 use crate::queues::port_set::PortSet;
 use crate::router::context::Context;
@@ -44,7 +44,7 @@ pub(crate) struct Bench<R: Router> {
     pub(crate) dropped: Vec<Dropped>,
     ports: Vec<Port>,
     lanes: Vec<Lane<R::Custom>>,
-    mirrored: Vec<Copied<R::Custom>>,
+    extras: Extras<R::Custom>,
     verdicts: Vec<Verdicts>,
     down: PortSet,
     random: Xoshiro256PlusPlus,
@@ -61,7 +61,7 @@ impl<R: Router> Bench<R> {
             dropped: Vec::new(),
             ports: (0..ports as u32).map(|lane| Port::new(pace, Delay::default(), lane)).collect(),
             lanes: (0..ports).map(|_| Lane::new(HORIZON, 4)).collect(),
-            mirrored: Vec::new(),
+            extras: Extras::new(ports),
             verdicts: vec![Verdicts::default(); ports],
             down: PortSet::new(ports),
             random: Xoshiro256PlusPlus::seed_from_u64(7),
@@ -103,7 +103,7 @@ impl<R: Router> Bench<R> {
         let mut ports = Ports {
             ports: &mut self.ports,
             lanes: &mut self.lanes,
-            mirrored: &mut self.mirrored,
+            extras: &mut self.extras,
             start: Ticks::start_of(self.now),
         };
         self.router.output(&mut ports, &mut context);

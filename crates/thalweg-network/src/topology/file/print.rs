@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Write};
 use thalweg_wire::{BitRate, Nanos};
 
 use crate::address;
-use crate::topology::{Attachment, LinkSpec, Node, Topology};
+use crate::topology::{Attachment, LinkSpec, LossRate, Node, Topology};
 
 /// A section of a file, or a list of sections.
 pub(crate) struct Part {
@@ -40,7 +40,7 @@ impl Topology {
 
     /// Returns the sections of the file.
     pub(crate) fn parts(&self) -> Vec<Part> {
-        let LinkSpec { rate, delay } = LinkSpec::default();
+        let LinkSpec { rate, delay, .. } = LinkSpec::default();
         let text = |text: &str| Cell::Text(text.to_owned());
         let defaults = vec![("rate", text_cell(ExactRate(rate))), ("delay", text_cell(ExactDelay(delay)))];
         let routers = self.routers().iter().map(|router| Row(vec![("name", text(&router.name))]));
@@ -82,7 +82,16 @@ fn spec_cells(spec: LinkSpec) -> impl Iterator<Item = (&'static str, Cell)> {
     let defaults = LinkSpec::default();
     let rate = (spec.rate != defaults.rate).then(|| ("rate", text_cell(ExactRate(spec.rate))));
     let delay = (spec.delay != defaults.delay).then(|| ("delay", text_cell(ExactDelay(spec.delay))));
-    rate.into_iter().chain(delay)
+    let loss = (spec.loss != defaults.loss).then(|| ("loss", loss_cell(spec.loss)));
+    let jitter = (spec.jitter != defaults.jitter).then(|| ("jitter", text_cell(ExactDelay(spec.jitter))));
+    [rate, delay, loss, jitter].into_iter().flatten()
+}
+
+fn loss_cell([forth, back]: [LossRate; 2]) -> Cell {
+    match forth == back {
+        true => text_cell(forth),
+        false => Cell::Texts(vec![forth.to_string(), back.to_string()]),
+    }
 }
 
 fn text_cell(value: impl Display) -> Cell {

@@ -8,7 +8,9 @@ use thalweg_config::kind::{Boolean, Kind, Parsed, Reads, parsed};
 use thalweg_config::{Form, Literal, Schema, reference as reference_of, section};
 use thalweg_wire::{BitRate, Nanos};
 
+use super::loss::LossRates;
 use crate::address::MacAddress;
+use crate::topology::LossRate;
 
 /// The schema of topology files.
 pub static TOPOLOGY: Schema =
@@ -27,6 +29,12 @@ section! {
         rate: BitRate [RATE] or "10 Gbit/s",
         /// Delay of a link: propagation, and processing in the receiving router.
         delay: Nanos [DELAY] or "1 us",
+        /// Random loss on a link, of emulated networks. A list of two has a probability for each direction: from the
+        /// endpoint or the first router, and to it.
+        loss: [LossRate; 2] [LossRates] or "no loss",
+        /// Jitter of a link, of emulated networks: delays vary by up to this much around the delay, at most by the delay
+        /// itself. Packets keep their order.
+        jitter: Nanos [DELAY] or "none",
     }
 }
 
@@ -50,6 +58,11 @@ section! {
         rate: BitRate [RATE] or "that of [defaults]",
         /// Delay of its link.
         delay: Nanos [DELAY] or "that of [defaults]",
+        /// Random loss on its link, of emulated networks. A list of two has a probability for packets from the endpoint,
+        /// and one for packets to it.
+        loss: [LossRate; 2] [LossRates] or "that of [defaults]",
+        /// Jitter of its link, of emulated networks, at most the delay.
+        jitter: Nanos [DELAY] or "that of [defaults]",
         /// MAC address.
         mac: MacAddress [MAC] or "derived from its number",
         /// IPv4 address.
@@ -72,6 +85,11 @@ section! {
         rate: BitRate [RATE] or "that of [defaults]",
         /// Delay of the link.
         delay: Nanos [DELAY] or "that of [defaults]",
+        /// Random loss on the link, of emulated networks. A list of two has a probability for packets from the first
+        /// router of between to the second, and one for packets back.
+        loss: [LossRate; 2] [LossRates] or "that of [defaults]",
+        /// Jitter of the link, of emulated networks, at most the delay.
+        jitter: Nanos [DELAY] or "that of [defaults]",
     }
 }
 

@@ -90,6 +90,14 @@ fn errors_give_the_line_the_expected_value_and_a_hint() {
         ),
         ("[defaults]\ndelay = '1h'\n", "net.toml:2: invalid link delay 3600 s: expected at most 10.0 s"),
         (
+            "[defaults]\nloss = '-1%'\n",
+            "net.toml:2: loss is '-1%': expected a probability from 0% to 100% such as \"0.01%\" or 0.0001, or one for each direction, as in [\"0.1%\", \"0%\"]",
+        ),
+        (
+            "[defaults]\ndelay = '1ms'\njitter = '2ms'\n",
+            "net.toml:3: invalid link jitter 2.00 ms: expected at most the delay, which is 1.00 ms",
+        ),
+        (
             "[defaults]\ndelay = '1 parsec'\n",
             "net.toml:2: delay is '1 parsec': expected a time such as \"1us\"",
         ),
@@ -145,6 +153,28 @@ fn errors_of_the_topology_give_the_line() {
 }
 
 #[test]
+fn links_have_loss_and_jitter() {
+    let defaults = "[defaults]\nloss = '0.01%'\njitter = '200ns'\n";
+    let text = EXAMPLE.replace("[defaults]\n", defaults);
+    let text = text.replace("rate = \"40gbit/s\"\n", "loss = [0.001, '0%']\njitter = '1us'\n");
+    let topology = Topology::from_toml(&text, "net.toml").unwrap();
+    let specs = topology.links().iter().map(|link| (link.loss.map(|rate| rate.to_string()), link.jitter.0));
+    let specs: Vec<_> = specs.collect();
+    assert_eq!(specs[0], (["0.01%", "0.01%"].map(str::to_owned), 200));
+    assert_eq!((&specs[1], &specs[2]), (&specs[0], &(["0.1%", "0%"].map(str::to_owned), 1_000)));
+    let printed = topology.to_toml();
+    assert!(
+        printed.contains("loss = \"0.01%\"") && printed.contains("loss = [\"0.1%\", \"0%\"]"),
+        "{printed}"
+    );
+    assert_eq!(Topology::from_toml(&printed, "net.toml"), Ok(topology));
+    // 500 ns are the delay of an endpoint, and the jitter is that of the defaults.
+    let text = EXAMPLE.replace("[defaults]\n", "[defaults]\njitter = '600ns'\n");
+    let expected = "net.toml:16: invalid link jitter 600 ns: expected at most the delay, which is 500 ns";
+    assert_eq!(error_of(&text), expected);
+}
+
+#[test]
 fn only_the_first_problems_are_listed() {
     let text = "[[router]]\nname = 1\n".repeat(50);
     let error = Topology::from_toml(&text, "net.toml").unwrap_err();
@@ -190,8 +220,13 @@ proptest! {
         sizes in prop::collection::vec(1u32..7, 3),
         rates in prop::array::uniform2(1..=1_000_000_000_000_000u64),
         delays in prop::array::uniform2(0..=10_000_000_000u64),
+        losses in prop::array::uniform2(0.0..=1.0),
     ) {
-        let spec = |i: usize| LinkSpec { rate: BitRate(rates[i]), delay: Nanos(delays[i]) };
+        let loss = losses.map(|rate| LossRate::new(rate).unwrap());
+        let spec = |i: usize| {
+            let jitter = Nanos((delays[i] as f64 * losses[1 - i]) as u64);
+            LinkSpec { rate: BitRate(rates[i]), delay: Nanos(delays[i]), loss, jitter }
+        };
         let tiers = Tiers { access: spec(0), uplink: spec(1) };
         if let Ok(topology) = SHAPES[shape].build(&sizes[..SHAPES[shape].sizes.len()], tiers) {
             prop_assert_eq!(Topology::from_toml(&topology.to_toml(), "net.toml"), Ok(topology.clone()));

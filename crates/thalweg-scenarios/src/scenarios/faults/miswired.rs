@@ -1,26 +1,25 @@
 //! A network with two swapped cables that its topology file does not show.
 
-use thalweg_network::{Link, LinkSpec, Node, RouterId, Topology, TopologyBuilder};
+use thalweg_network::{LinkSpec, Node, RouterId, Topology, TopologyBuilder};
 
 /// Returns the leaf-spine with the cables from a spine to two leaves swapped at the spine. All ports keep their
 /// numbers.
 pub(super) fn miswired(topology: &Topology, at: RouterId, [one, other]: [RouterId; 2]) -> Topology {
     let mut builder = TopologyBuilder::new();
-    let spec = |link: &Link| LinkSpec { rate: link.rate, delay: link.delay };
     let sound = "names and links of a valid topology";
     for router in topology.routers() {
         builder.add_router(router.name.clone()).expect(sound);
     }
     for (endpoint, host) in topology.endpoint_ids().zip(topology.endpoints()) {
         let link = &topology.links()[topology.endpoint_link(endpoint).index()];
-        builder.add_endpoint(host.name.clone(), topology.router_of(endpoint), spec(link)).expect(sound);
+        builder.add_endpoint(host.name.clone(), topology.router_of(endpoint), link.spec()).expect(sound);
         builder.set_mac(endpoint, host.mac).expect(sound);
         builder.set_ip(endpoint, host.ip).expect(sound);
     }
     let mut trunks: Vec<([RouterId; 2], LinkSpec)> = Vec::new();
     for link in topology.links() {
         if let [Node::Router(a), Node::Router(b)] = link.ends.map(|end| end.node) {
-            trunks.push(([a, b], spec(link)));
+            trunks.push(([a, b], link.spec()));
         }
     }
     // Ports are numbered in the order of cables. With all cables of a spine adjacent, swapping two changes only the
