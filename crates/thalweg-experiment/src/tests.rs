@@ -1,5 +1,7 @@
 //! Small experiments, run in this process.
 
+mod impairments;
+
 use std::sync::atomic::AtomicBool;
 
 use super::results::Results;

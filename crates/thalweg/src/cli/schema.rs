@@ -52,6 +52,7 @@ mod tests {
                 "examples/collector/experiment.toml",
                 "examples/experiments/fat-tree-stride.toml",
                 "examples/experiments/incast.toml",
+                "examples/experiments/wan.toml",
                 "examples/experiments/web-search.toml",
                 "examples/rerouting/experiment.toml",
                 "experiments/flexplane-completion/experiment.toml",

@@ -20,6 +20,8 @@ duration = \"1ms\"
 [topology]
 shape = \"rack\"
 endpoints = 2
+loss = [\"20%\", 0]
+jitter = \"1us\"
 
 [scheme]
 name = \"dctcp\"
@@ -171,6 +173,11 @@ fn an_arbiter_decides_until_it_is_interrupted_and_reports() {
     let packets = &report["endpoints"][0]["packets"];
     assert_eq!(packets["delivered"], sent + marked);
     assert_eq!((&packets["marked"], &packets["dropped"]), (&marked.into(), &dropped.into()));
+    // 20 % of 200 at the link from h0, within 6 standard deviations of 5.7.
+    let losses = report["drops"].as_array().unwrap().iter().find(|drop| drop["reason"] == "link_loss");
+    let losses = losses.unwrap_or_else(|| panic!("{report}"));
+    assert_eq!(losses["place"], "h0");
+    assert!((6..=74).contains(&losses["packets"].as_u64().unwrap()), "{losses}");
     let saved = std::fs::read_to_string(folder.path().join("results/real-time.json")).unwrap();
     assert_eq!(saved, stdout);
 }

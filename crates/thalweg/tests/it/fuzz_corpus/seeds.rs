@@ -370,6 +370,7 @@ fn experiments() -> Vec<(&'static str, Vec<u8>)> {
             include_str!("../../../../../examples/experiments/fat-tree-stride.toml").to_owned(),
         ),
         ("web-search", include_str!("../../../../../examples/experiments/web-search.toml").to_owned()),
+        ("wan", include_str!("../../../../../examples/experiments/wan.toml").to_owned()),
         ("everything", include_str!("../emulate/rack.toml").to_owned()),
         ("shortest", timed.clone()),
         ("empty", String::new()),
