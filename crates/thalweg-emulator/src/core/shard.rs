@@ -112,6 +112,7 @@ impl<R: Router> Shard<R> {
     }
 
     /// Sends a packet over the impaired link of an interface, which has transmitted it.
+    #[cold]
     #[inline(never)]
     fn inject_impaired(&mut self, packet: Packet<R::Custom>, finish: Ticks, index: u32) {
         let start = Ticks::start_of(self.now);
@@ -145,8 +146,7 @@ impl<R: Router> Shard<R> {
             state.receive(lanes, *now, dropped);
             state.send(lanes, *now, dropped);
             if state.has_extras {
-                state.lose(*now, dropped);
-                state.mirror(Ticks::start_of(*now), mirrored);
+                state.finish_special_ports(*now, dropped, mirrored);
             }
         }
         *now = *now + 1;
@@ -382,12 +382,18 @@ impl<R: Router> RouterState<R> {
         scheme.output(&mut Ports { ports, lanes, extras, start: Ticks::start_of(now) }, &mut context);
     }
 
-    /// Drops the packets that were lost on links in this slot.
-    fn lose(&mut self, now: Slot, dropped: &mut Vec<Dropped>) {
-        let mut lost = std::mem::take(&mut self.extras.lost);
-        let (mut context, _) = self.context(now, dropped);
-        lost.drain(..).for_each(|(port, packet)| context.drop(packet, port, Reason::LinkLoss));
-        self.extras.lost = lost;
+    /// Drops the packets that were lost on links in this slot, and mirrors those of mirrored ports.
+    #[inline(never)]
+    fn finish_special_ports(&mut self, now: Slot, dropped: &mut Vec<Dropped>, mirrored: &mut Vec<Mirrored>) {
+        if !self.extras.lost.is_empty() {
+            let mut lost = std::mem::take(&mut self.extras.lost);
+            let (mut context, _) = self.context(now, dropped);
+            lost.drain(..).for_each(|(port, packet)| context.drop(packet, port, Reason::LinkLoss));
+            self.extras.lost = lost;
+        }
+        if !self.extras.copies.is_empty() {
+            self.mirror(Ticks::start_of(now), mirrored);
+        }
     }
 
     fn mirror(&mut self, start: Ticks, mirrored: &mut Vec<Mirrored>) {

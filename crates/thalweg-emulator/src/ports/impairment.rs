@@ -77,7 +77,7 @@ pub(crate) struct Loss {
 impl Loss {
     /// Whether a packet is lost whose last byte leaves at `finish`.
     fn loses(&self, finish: Ticks) -> bool {
-        u64::from(hash(self.key, finish.0)) < self.threshold
+        self.threshold > 0 && u64::from(hash(self.key, finish.0)) < self.threshold
     }
 }
 

@@ -130,8 +130,9 @@ impl<C: Copy> Ports<'_, C> {
         self.lanes[by.lane as usize].send(slot, packet.with_lag(lag));
     }
 
-    /// Sends a packet from a mirrored port or over an impaired link. The port has transmitted it. Not inlined, which
-    /// keeps the registers of the common case free.
+    /// Sends a packet from a mirrored port or over an impaired link. The port has transmitted it. Apart from the common
+    /// case, which keeps its registers.
+    #[cold]
     #[inline(never)]
     fn send_specially(&mut self, port: PortIndex, packet: Packet<C>, finish: Ticks) {
         let by = &self.ports[port.index()];

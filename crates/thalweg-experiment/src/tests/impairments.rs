@@ -46,7 +46,7 @@ fn losses_and_delays_do_not_depend_on_the_number_of_threads() {
 /// Mathis, Semke, Mahdavi and Ott, "The Macroscopic Behavior of the TCP Congestion Avoidance Algorithm", CCR 27(3), 1997:
 /// the rate of TCP is MSS / RTT * C / sqrt(p). With a window that grows by one segment per round trip, C is sqrt(3/2) = 1.22 for
 /// periodic losses, and 1.31 for independent ones (Ott, Kemperman and Mathis, "The Stationary Behavior of Ideal TCP
-/// Congestion Avoidance", 1996). Four flows lose about 230 segments.
+/// Congestion Avoidance", 1996). Four flows lose about 290 segments, and C is 1.31, 1.30 and 1.35 for the first seeds.
 #[test]
 fn new_reno_reaches_the_rate_of_mathis_over_100_ms_with_a_loss_of_one_in_a_thousand() {
     let flows = |loss: &str, jitter: &str| {
@@ -75,7 +75,7 @@ fn new_reno_reaches_the_rate_of_mathis_over_100_ms_with_a_loss_of_one_in_a_thous
     // 100 ms, two transmissions of 615 us, two stacks of 10 us.
     let window = results.summary.goodput_bps / 4.0 * 0.1013 / (8.0 * 1_448.0);
     let constant = window * 0.001f64.sqrt();
-    assert!((1.05..=1.5).contains(&constant), "C is {constant}");
+    assert!((1.15..=1.45).contains(&constant), "C is {constant}");
     assert!(results.drops.iter().all(|drop| drop.reason == "link_loss" && drop.place.starts_with('h')));
     // A quarter of the losses is twice the rate.
     let fewer = flows("['0.025%', '0%']", "'1ms'");

@@ -113,7 +113,7 @@ fn several_cores_give_the_result_of_one() {
         (racks(3, 4, tiers(10, 40, delay)).unwrap(), 2),
         (leaf_spine(4, 2, 3, tiers(10, 25, delay)).unwrap(), 3),
         (leaf_spine(4, 2, 3, impaired(tiers(10, 25, delay), Nanos::from_micros(3))).unwrap(), 3),
-        (racks(3, 4, impaired(tiers(10, 100, delay), delay)).unwrap(), 2),
+        (racks(3, 4, impaired(tiers(10, 40, delay), Nanos(3_200))).unwrap(), 2),
         (fat_tree(4, tiers(10, 10, Nanos::ZERO)).unwrap(), 4),
     ] {
         let routers = topology.routers().len();

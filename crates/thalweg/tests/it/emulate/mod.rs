@@ -263,7 +263,7 @@ fn the_examples_run() {
         let text = fs::read_to_string(folder.join(&name)).unwrap();
         assert!(text.starts_with("# "), "{name} begins by saying what it shows");
         // Shortened: this checks only that they run.
-        let duration = if name == "wan.toml" { "duration=2s" } else { "duration=45ms" };
+        let duration = if name == "wan.toml" { "duration=6s" } else { "duration=45ms" };
         let run = thalweg_in(&folder, &["emulate", "--json", "--sweep", duration, &name]).ended_with(0);
         let line = run.lines().remove(0);
         assert!(line["packets"]["delivered"].as_u64().unwrap() > 10_000, "{name}: {line}");
