@@ -27,7 +27,7 @@ use thalweg_wire::emulation_protocol::{
     Answer, Datagram, Direction, Flow, HEADER_LENGTH, Header, Request, RequestWriter, SchemeBytes, Sequence,
     Session, VERSION, checksum,
 };
-use thalweg_wire::{BitRate, Nanos, Timestamp};
+use thalweg_wire::{Nanos, Timestamp};
 
 const ENDPOINTS: u32 = 4;
 const HOSTS: u8 = 6;
@@ -127,7 +127,7 @@ fn address(host: u8) -> SocketAddr {
 
 impl World {
     fn new() -> World {
-        let link = LinkSpec { rate: BitRate(10_000_000_000), delay: Nanos::from_micros(3) };
+        let link = LinkSpec { delay: Nanos::from_micros(3), ..LinkSpec::default() };
         let topology = rack(ENDPOINTS, link).expect("a rack");
         let mut scheme = Scheme::default_of("droptail").expect("a scheme");
         if let Scheme::DropTail(config) = &mut scheme {

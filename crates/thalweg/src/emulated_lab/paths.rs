@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     fn link(mbps: u64, millis: u64) -> LinkSpec {
-        LinkSpec { rate: BitRate(mbps * 1_000_000), delay: Nanos::from_millis(millis) }
+        LinkSpec { rate: BitRate(mbps * 1_000_000), delay: Nanos::from_millis(millis), ..LinkSpec::default() }
     }
 
     #[test]

@@ -283,7 +283,8 @@ mod tests {
     }
 
     fn status(endpoint: (bool, ArbiterContact), arbiter: (bool, Option<LiveStatus>)) -> LabStatus {
-        let link = LinkSpec { rate: BitRate(100_000_000), delay: Nanos::from_millis(25) };
+        let (rate, delay) = (BitRate(100_000_000), Nanos::from_millis(25));
+        let link = LinkSpec { rate, delay, ..LinkSpec::default() };
         let host = |number: u16| EmulatedHost {
             endpoint: EndpointId(number),
             name: format!("h{number}"),
