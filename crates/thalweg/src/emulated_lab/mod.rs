@@ -51,6 +51,8 @@ pub struct LabRequest {
     pub wait: String,
     /// Whether they do not sleep.
     pub polls: bool,
+    /// The time that is added to the emulated delay of all packets. With 0, packets are not early while the arbiter is behind.
+    pub overhead: Nanos,
     /// Delay of a late timeslot.
     pub late_after: Option<Nanos>,
     /// The folder for reports and logs.
@@ -95,12 +97,10 @@ pub fn plan(request: &LabRequest, prefix: Prefix) -> anyhow::Result<LabPlan> {
         arbiter_arguments.extend(["--late-after".into(), format!("{}ns", late_after.0).into()]);
     }
     let deadline = Nanos(delay.0.saturating_add(LONGEST_QUEUEING.0));
-    let mut endpoint_arguments: Vec<OsString> = vec![
-        "--wait".into(),
-        (&request.wait).into(),
-        "--deadline".into(),
-        format!("{}ns", deadline.0).into(),
-    ];
+    let nanoseconds = |time: Nanos| OsString::from(format!("{}ns", time.0));
+    let mut endpoint_arguments: Vec<OsString> = vec!["--wait".into(), (&request.wait).into()];
+    endpoint_arguments.extend(["--deadline".into(), nanoseconds(deadline)]);
+    endpoint_arguments.extend(["--overhead".into(), nanoseconds(request.overhead)]);
     if matches!(scheme, Scheme::PFabric(_)) {
         endpoint_arguments.push("--remaining".into());
     }
@@ -219,6 +219,7 @@ name = \"pfabric\"
             has_standby: false,
             wait: "sleep".to_owned(),
             polls: false,
+            overhead: Nanos::from_micros(300),
             late_after: Some(Nanos::from_millis(1)),
             output: None,
         }
@@ -233,10 +234,9 @@ name = \"pfabric\"
         assert_eq!((plan.mtu, plan.topology.endpoints().len(), &plan.experiment), (9_000, 3, &file));
         assert_eq!(plan.arbiter_arguments, ["--seed", "7", "--late-after", "1000000ns"]);
         // The path takes 100 ms, and pFabric needs the remaining bytes.
-        assert_eq!(
-            plan.endpoint_arguments,
-            ["--wait", "sleep", "--deadline", "10100000000ns", "--remaining"]
-        );
+        let expected =
+            ["--wait", "sleep", "--deadline", "10100000000ns", "--overhead", "300000ns", "--remaining"];
+        assert_eq!(plan.endpoint_arguments, expected);
         assert_eq!(plan.tcp_buffer, Bytes(100_000_000));
         assert!(warnings.is_empty(), "1,389 packets of 9,000 bytes: {warnings:?}");
     }

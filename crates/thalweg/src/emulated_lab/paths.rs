@@ -2,15 +2,15 @@
 
 use thalweg_network::routing::{NextHops, NextHopsError};
 use thalweg_network::topology::Node;
-use thalweg_network::{EndpointId, LinkState, PortIndex, RouterId, Topology};
+use thalweg_network::{EndpointId, Link, LinkState, PortIndex, RouterId, Topology};
 use thalweg_wire::{BitRate, Bytes, Nanos};
 
 /// The shortest paths from a node to an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PathSummary {
-    /// The delay of the fastest path: the sum of its links' delays.
+    /// The shortest delay of the fastest path: the sum of its links' delays, less their jitter.
     pub(super) min_delay: Nanos,
-    /// The delay of the slowest path.
+    /// The longest delay of the slowest path, jitter included.
     pub(super) max_delay: Nanos,
     /// The rate of the best path: that of its slowest link.
     pub(super) rate: BitRate,
@@ -29,11 +29,12 @@ impl PathSummary {
         PathSummary { min_delay: Nanos::ZERO, max_delay: Nanos::ZERO, rate: BitRate(u64::MAX) };
 
     /// These paths after another link.
-    fn after(self, rate: BitRate, delay: Nanos) -> PathSummary {
+    fn after(self, link: &Link) -> PathSummary {
+        let Link { delay, jitter, rate, .. } = link;
         PathSummary {
-            min_delay: self.min_delay.saturating_add(delay),
-            max_delay: self.max_delay.saturating_add(delay),
-            rate: self.rate.min(rate),
+            min_delay: self.min_delay.saturating_add(Nanos(delay.0.saturating_sub(jitter.0))),
+            max_delay: self.max_delay.saturating_add(delay.saturating_add(*jitter)),
+            rate: self.rate.min(*rate),
         }
     }
 
@@ -96,14 +97,14 @@ fn paths_to(topology: &Topology, next_hops: &NextHops, to: EndpointId) -> Vec<Op
                 Node::Router(next) => of_routers[next.index()],
             };
             let link = &topology.links()[topology.link_at(router, port).index()];
-            rest.map(|rest| rest.after(link.rate, link.delay))
+            rest.map(|rest| rest.after(link))
         });
         of_routers[router.index()] = paths.reduce(PathSummary::or);
     }
     let from_endpoint = |from: EndpointId| {
         let link = &topology.links()[topology.endpoint_link(from).index()];
         let rest = of_routers[topology.router_of(from).index()].filter(|_| from != to);
-        rest.map(|rest: PathSummary| rest.after(link.rate, link.delay))
+        rest.map(|rest: PathSummary| rest.after(link))
     };
     topology.endpoint_ids().map(from_endpoint).collect()
 }
@@ -156,6 +157,15 @@ mod tests {
         assert_eq!(paths.longest_delay(), Nanos::from_millis(22));
         // 40 Mbit/s for 22 ms.
         assert_eq!(paths.largest_flight(), (Bytes(110_000), Nanos::from_millis(22)));
+    }
+
+    #[test]
+    fn jitter_makes_delays_longer_and_shorter() {
+        let access = link(100, 1);
+        let uplink = LinkSpec { jitter: Nanos::from_millis(2), ..link(40, 10) };
+        let paths = Paths::new(&leaf_spine(2, 1, 1, Tiers { access, uplink }).unwrap()).unwrap();
+        let path = paths.between(EndpointId(0), EndpointId(1)).unwrap();
+        assert_eq!((path.min_delay, path.max_delay), (Nanos::from_millis(18), Nanos::from_millis(26)));
     }
 
     #[test]

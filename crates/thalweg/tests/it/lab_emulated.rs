@@ -49,14 +49,13 @@ impl Lab<'_> {
         self.run(&["status", "--json"], &[]).ended_with(0).lines().remove(0)
     }
 
-    /// Some pings take at least the emulated round trip of 40 ms, and one of them little more. While an arbiter is late, packets
-    /// can also take less: up to 10 ms in each direction.
+    /// All pings take at least the emulated round trip of 40 ms, and one of them little more, unless the machine is very busy.
     fn ping(&self, options: &[&str]) {
         let ping = ["ping", "-c", "5", "-i", "0.05", "-W", "5"];
         let text = self.exec("h0", &[&ping[..], options].concat());
         let times = text.split("min/avg/max/mdev = ").nth(1).unwrap_or_else(|| panic!("{text}"));
-        let times: Vec<f64> = times.split('/').take(3).map(|time| time.parse().unwrap()).collect();
-        assert!((20.0..80.0).contains(&times[0]) && times[2] >= 40.0, "{text}");
+        let least: f64 = times.split('/').next().unwrap().parse().unwrap();
+        assert!((40.0..80.0).contains(&least), "{text}");
     }
 }
 
