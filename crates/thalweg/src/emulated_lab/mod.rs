@@ -51,8 +51,9 @@ pub struct LabRequest {
     pub wait: String,
     /// Whether they do not sleep.
     pub polls: bool,
-    /// The time that is added to the emulated delay of all packets. With 0, packets are not early while the arbiter is behind.
-    pub overhead: Nanos,
+    /// The time that is added to the emulated delay of all packets. With 0, packets are not early while the arbiter is behind. `None`: they
+    /// leave with their answer.
+    pub overhead: Option<Nanos>,
     /// Delay of a late timeslot.
     pub late_after: Option<Nanos>,
     /// The folder for reports and logs.
@@ -100,7 +101,9 @@ pub fn plan(request: &LabRequest, prefix: Prefix) -> anyhow::Result<LabPlan> {
     let nanoseconds = |time: Nanos| OsString::from(format!("{}ns", time.0));
     let mut endpoint_arguments: Vec<OsString> = vec!["--wait".into(), (&request.wait).into()];
     endpoint_arguments.extend(["--deadline".into(), nanoseconds(deadline)]);
-    endpoint_arguments.extend(["--overhead".into(), nanoseconds(request.overhead)]);
+    if let Some(overhead) = request.overhead {
+        endpoint_arguments.extend(["--overhead".into(), nanoseconds(overhead)]);
+    }
     if matches!(scheme, Scheme::PFabric(_)) {
         endpoint_arguments.push("--remaining".into());
     }
@@ -219,7 +222,7 @@ name = \"pfabric\"
             has_standby: false,
             wait: "sleep".to_owned(),
             polls: false,
-            overhead: Nanos::from_micros(300),
+            overhead: Some(Nanos::from_micros(300)),
             late_after: Some(Nanos::from_millis(1)),
             output: None,
         }

@@ -76,7 +76,7 @@ impl EmulatedArgs {
             has_standby: self.standby,
             wait: wait.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned()),
             polls: wait == WaitArg::BusyPoll,
-            overhead: self.overhead.unwrap_or(Nanos::ZERO),
+            overhead: Some(self.overhead.unwrap_or(Nanos::ZERO)),
             late_after: self.late_after,
             output: self.output.clone(),
         }))
@@ -134,6 +134,7 @@ pub(super) fn planner(file: &Path, prefix: &Prefix, output: &Path) -> Result<Emu
         has_standby: false,
         wait: "sleep".to_owned(),
         polls: false,
+        overhead: None,
         late_after: None,
         output: Some(output.to_owned()),
     };
