@@ -9,6 +9,9 @@ use serde::Deserialize;
 /// Bytes at the end of a log that are read.
 const TAIL: u64 = 64 << 10;
 
+/// What follows after a message, of the command line and of a panic.
+const ADVICE: [&str; 2] = ["For more information", "note: "];
+
 /// Whether an endpoint hears from its arbiter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArbiterContact {
@@ -46,7 +49,10 @@ pub(crate) fn arbiter_contact(path: &Path) -> ArbiterContact {
 /// Returns the last line of a log that is a message for people; `None` if there is none.
 pub(crate) fn last_message(path: &Path) -> Option<String> {
     let text = tail(path).ok()?;
-    let is_message = |line: &&str| !line.trim().is_empty() && !line.starts_with('{');
+    let is_message = |line: &&str| {
+        let is_advice = ADVICE.iter().any(|advice| line.starts_with(advice));
+        !line.trim().is_empty() && !line.starts_with('{') && !is_advice
+    };
     text.lines().rev().find(is_message).map(|line| line.trim().to_owned())
 }
 
@@ -87,6 +93,8 @@ mod tests {
             assert_eq!(arbiter_contact(&path), contact, "{line}");
         }
         assert_eq!(last_message(&path).unwrap(), "thalweg: cannot read a packet");
+        writeln!(log, "thalweg: invalid value\n\nFor more information, try '--help'.").unwrap();
+        assert_eq!(last_message(&path).unwrap(), "thalweg: invalid value");
         // Far behind the part that is read.
         writeln!(log, "{}", " ".repeat(TAIL as usize)).unwrap();
         assert_eq!((arbiter_contact(&path), last_message(&path)), (ArbiterContact::NotYet, None));

@@ -51,8 +51,8 @@ pub struct LabRequest {
     pub wait: String,
     /// Whether they do not sleep.
     pub polls: bool,
-    /// The time that is added to the emulated delay of all packets. With 0, packets are not early while the arbiter is behind. `None`: they
-    /// leave with their answer.
+    /// The time that is added to the emulated delay of all packets. With the least, no packet is early while the arbiter is behind.
+    /// `None`: packets leave with their answer.
     pub overhead: Option<Nanos>,
     /// Delay of a late timeslot.
     pub late_after: Option<Nanos>,

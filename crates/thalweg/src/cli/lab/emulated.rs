@@ -15,6 +15,9 @@ use crate::config::value::parse;
 use crate::console;
 use crate::emulated_lab::{self, LabRequest, report};
 
+/// The overhead of endpoints by default: packets leave with their answer, and none is early while the arbiter is behind.
+const LEAST_OVERHEAD: Nanos = Nanos(1);
+
 /// Options of a lab over an emulated network.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Emulated network")]
@@ -39,7 +42,7 @@ pub(super) struct EmulatedArgs {
     #[arg(long, value_name = "HOW")]
     wait: Option<WaitArg>,
 
-    /// Release each packet when its emulated delay and this time have passed, or with its answer if that comes later [default: 0ns].
+    /// Release each packet when its emulated delay and this time have passed, or with its answer if that comes later [default: no time].
     ///
     /// The way to the arbiter and back adds to each delay, and varies. With a time that is enough for 99 of 100 packets, all have
     /// the same delay. The logs of the endpoints have the p99 of their overhead.
@@ -76,7 +79,7 @@ impl EmulatedArgs {
             has_standby: self.standby,
             wait: wait.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned()),
             polls: wait == WaitArg::BusyPoll,
-            overhead: Some(self.overhead.unwrap_or(Nanos::ZERO)),
+            overhead: Some(self.overhead.unwrap_or(LEAST_OVERHEAD)),
             late_after: self.late_after,
             output: self.output.clone(),
         }))
