@@ -35,6 +35,7 @@ pub(super) struct Peers {
     peers: Vec<Option<Box<Peer>>>,
     /// The numbers of endpoints that have joined.
     joined: Vec<u16>,
+    /// By address. An endpoint that has left may have lost its address to another.
     numbers: HashMap<SocketAddr, u16>,
     /// Endpoints with a backlog, in the order of their turns.
     line: VecDeque<u16>,
@@ -75,7 +76,7 @@ impl Peers {
             self.datagrams.unknown_endpoint += 1;
             return;
         }
-        let is_known = self.peers[usize::from(number)].as_ref().is_some_and(|peer| peer.address == from);
+        let is_known = self.numbers.get(&from) == Some(&number);
         if !is_known && !self.join(now, from, &header, bytes) {
             return;
         }
@@ -122,7 +123,10 @@ impl Peers {
                 peer.tally.wrong_address += 1;
                 return false;
             }
-            self.numbers.remove(&peer.address);
+            // Unless another endpoint has taken the address since this one left.
+            if self.numbers.get(&peer.address) == Some(&number) {
+                self.numbers.remove(&peer.address);
+            }
             peer.address = from;
             peer.tally.joined += 1;
         } else {
@@ -190,15 +194,19 @@ impl Peers {
     }
 
     pub(super) fn transmit(&mut self, now: Timestamp, mut send: impl FnMut(SocketAddr, &[u8])) {
-        let Peers { peers, joined, buffer, .. } = self;
+        let Peers { peers, joined, numbers, buffer, .. } = self;
         for number in joined.iter() {
             let Some(peer) = &mut peers[usize::from(*number)] else { continue };
             if peer.session.next_event().is_none_or(|event| event > now) {
                 continue;
             }
             peer.session.tick(now);
+            // The address of an endpoint that has left may be another's now.
+            let is_its_own = numbers.get(&peer.address) == Some(number);
             while let Some(length) = peer.session.transmit(now, buffer) {
-                send(peer.address, &buffer[..length]);
+                if is_its_own {
+                    send(peer.address, &buffer[..length]);
+                }
             }
         }
     }
@@ -229,7 +237,6 @@ impl Peers {
                 peer.backlog.len()
             );
             assert_eq!(peer.is_in_line, !peer.backlog.is_empty(), "endpoint {number}");
-            assert_eq!(self.numbers.get(&peer.address), Some(&number), "an address has one number");
             let (tally, counters) = (&peer.tally, peer.session.counters());
             // Each request was answered, or is in the network; answered once, or its session has ended.
             let answered = tally.delivered + tally.dropped + tally.refused.iter().sum::<u64>();
@@ -253,7 +260,10 @@ impl Peers {
             self.datagrams;
         let refused = malformed + unknown_endpoint + wrong_address + wrong_number + flooded;
         assert_eq!(received, refused + decided_on, "{:?}", self.datagrams);
-        assert_eq!(self.numbers.len(), self.joined.len());
+        let owner = |number: u16| self.peers[usize::from(number)].as_ref().map(|peer| peer.address);
+        let is_owned = |(address, number): (&SocketAddr, &u16)| owner(*number) == Some(*address);
+        assert!(self.numbers.iter().all(is_owned), "{:?}", self.numbers);
+        assert!(self.numbers.len() <= self.joined.len());
         let in_line = self.peers.iter().flatten().filter(|peer| peer.is_in_line).count();
         assert_eq!(self.line.len(), in_line, "each endpoint with a backlog is in the line once");
         assert!(self.buffers.len() <= BUFFERS);

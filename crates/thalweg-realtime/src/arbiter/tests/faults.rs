@@ -183,3 +183,30 @@ fn endpoints_join_and_leave_while_others_send() {
     let restarts: u64 = report.endpoints.iter().map(|one| one.session.endpoint_restarts).sum();
     assert_eq!(restarts, 12, "{report:?}");
 }
+
+/// Two endpoints of one host leave, and start again with each other's number.
+#[test]
+fn an_address_has_one_number_also_after_its_endpoint_has_left() {
+    let mut arbiter = arbiter(&scheme("droptail"), 10);
+    let mut now = Timestamp(1_000);
+    let join = |arbiter: &mut Arbiter, number, at: u16, session_number, now| {
+        hand_over(arbiter, &mut endpoint(number, session_number, AT_ONCE), now, address(at));
+        arbiter.turn(&mut || now);
+        arbiter.check_invariants();
+    };
+    join(&mut arbiter, 0, 0, 5, now);
+    join(&mut arbiter, 1, 1, 5, now);
+    now = now + Nanos::from_millis(1_100);
+    join(&mut arbiter, 1, 0, 6, now);
+    // The address is that of endpoint 1 now.
+    join(&mut arbiter, 0, 0, 7, now);
+    assert_eq!(arbiter.report(now).datagrams.wrong_number, 1);
+    // Endpoint 0 moves, and endpoint 1 keeps its address.
+    join(&mut arbiter, 0, 2, 8, now);
+    join(&mut arbiter, 1, 0, 9, now);
+    let report = arbiter.report(now);
+    assert_eq!(report.datagrams.wrong_number, 1);
+    let endpoints = report.endpoints.iter().map(|one| (one.address, one.packets.joined));
+    assert_eq!(endpoints.collect::<Vec<_>>(), [(address(2), 2), (address(0), 2)]);
+    assert_eq!(report.endpoints[1].session.endpoint_restarts, 2);
+}

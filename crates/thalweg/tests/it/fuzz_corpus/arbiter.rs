@@ -119,6 +119,11 @@ pub(crate) fn steps() -> Vec<(&'static str, Vec<u8>)> {
             "acknowledges",
             [first.step(), pass(9), sealed(0, &datagram(10, Direction::ToArbiter, 1)), pass(9)].concat(),
         ),
+        (
+            "other-number",
+            [of(1, 1).step(), stop(1_100), Requests { lies: 1, ..of(1, 2) }.step(), of(1, 3).step(), pass(9)]
+                .concat(),
+        ),
         ("unknown", Requests { host: 3, lies: 1, ..first }.step()),
         ("damaged", [first.step(), raw(0, &datagram(10, Direction::ToArbiter, 0)[..30]), pass(9)].concat()),
         ("wrong-way", [first.step(), sealed(0, &datagram(10, Direction::ToEndpoint, 1)), pass(9)].concat()),
