@@ -230,20 +230,21 @@ fn an_arbiter_that_was_stopped_and_lost_datagrams_decides_once_on_every_packet()
         host.poll(&mut decisions);
     }
     assert_eq!(decisions.len(), 200);
-    for lost in [1, 10] {
+    for (lost, rounds) in [(1, 20), (10, 100)] {
         host.lost = lost;
-        (0..10).for_each(|_| drop(host.decide(50)));
+        (0..rounds).for_each(|_| drop(host.decide(10)));
     }
     let counters = *host.endpoint.counters();
-    assert_eq!((counters.submitted, counters.expired), (1_220, 0), "{counters:?}");
+    assert_eq!((counters.submitted, counters.expired), (1_420, 0), "{counters:?}");
     assert!(counters.requests_repeated > 0, "{counters:?}");
     let report: Value = serde_json::from_str(&running.finish()).unwrap();
     assert_eq!(report["valid"], false, "{report}");
     // The arbiter was due to look for packets each millisecond.
     assert!(report["worst_delay_ns"].as_u64() > Some(90_000_000), "{report}");
-    assert_eq!((&report["requests"], &report["answers"]), (&1_220.into(), &1_220.into()), "{report}");
+    assert_eq!((&report["requests"], &report["answers"]), (&1_420.into(), &1_420.into()), "{report}");
     let packets = &report["packets"];
     let [delivered, dropped] = ["delivered", "dropped"].map(|key| packets[key].as_u64().unwrap());
     assert_eq!((delivered, dropped), (counters.sent, counters.dropped), "{report}");
+    // Of 100 datagrams with answers at the least, a tenth is lost: none with a probability of 0.9^100, 3 in 100,000.
     assert!(report["endpoints"][0]["answers_repeated"].as_u64() > Some(0), "{report}");
 }

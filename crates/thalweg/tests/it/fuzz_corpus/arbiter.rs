@@ -79,7 +79,9 @@ pub(crate) fn steps() -> Vec<(&'static str, Vec<u8>)> {
     let first = Requests { destination: 3, count: 30, sequence: 1, ..Requests::default() };
     let of = |host, sequence| Requests { host, sequence, base: 40 * u16::from(sequence), ..first };
     let flood = (1..=100).flat_map(|sequence| Requests { count: 60, ..of(0, sequence) }.step());
-    let flows = (0..8).flat_map(|flow| [Requests { flow, ..of(0, flow + 1) }.step(), pass(10)].concat());
+    // Each flow is idle when the next one begins: its answers were not acknowledged for so long.
+    let flow = |flow| [Requests { flow, ..of(0, flow + 1) }.step(), pass(10), stop(600)].concat();
+    let flows = (0..8).flat_map(flow);
     vec![
         ("requests", [first.step(), pass(50)].concat()),
         ("hosts", [of(0, 1).step(), of(1, 1).step(), of(2, 1).step(), pass(20), of(1, 2).step()].concat()),
