@@ -11,6 +11,7 @@ pub mod capture_file;
 pub mod emulation_protocol;
 pub mod flow_export;
 pub mod flow_key;
+pub mod ip_prefix;
 pub mod link_type;
 pub mod mac_address;
 pub mod nearest;
@@ -25,6 +26,7 @@ pub mod units;
 pub mod web_url;
 
 pub use flow_key::{Direction, FlowKey, HashSeed, IpVersion};
+pub use ip_prefix::{IpPrefix, ParsePrefixError};
 pub use link_type::LinkType;
 pub use mac_address::MacAddress;
 pub use packet::{EthernetAddresses, Fragment, Packet, PacketNotes, TcpFlags};

@@ -17,9 +17,9 @@ use thalweg_actuators::isolation::webhook::WebhookOptions;
 use thalweg_capture::Namespace;
 use thalweg_config::{Document, Problem, Typed};
 use thalweg_control::isolate::IsolationOptions;
-use thalweg_control::isolate::exclusions::{Exclusions, ParsePrefixError, Prefix};
+use thalweg_control::isolate::exclusions::Exclusions;
 use thalweg_control::isolate::message::ScavengerName;
-use thalweg_wire::{Bytes, Nanos};
+use thalweg_wire::{Bytes, IpPrefix, Nanos, ParsePrefixError};
 
 use super::table::{AtStopName, Collector, Emulate, Isolation, IsolatorName, QueueingName, RuleActionName};
 use super::{CollectorConfig, ControlConfig, SourceConfig};
@@ -310,7 +310,7 @@ fn check_keys(entry: &Typed<'_, Isolation>, actuator: IsolatorName, problems: &m
 fn exclusions(entry: &Typed<'_, Isolation>, problems: &mut Vec<Problem>) -> Exclusions {
     let mut exclusions = Exclusions::default();
     for text in entry.never_prefixes.iter().flatten() {
-        match text.parse::<Prefix>() {
+        match text.parse::<IpPrefix>() {
             Ok(prefix) => exclusions.prefixes.push(prefix),
             Err(error) => {
                 let error: ParsePrefixError = error;

@@ -3,38 +3,25 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Addresses that share their first bits; an address alone is a prefix of full length.
+use thalweg_wire::IpPrefix;
+
+/// A prefix as filters read and print it: host bits are ignored, and an address alone has full length.
 ///
 /// IPv4 and IPv6 never share an address: `::ffff:10.0.0.0/104` becomes `10.0.0.0/8`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Prefix {
-    network: IpAddr,
-    bits: u8,
-}
+pub(super) struct Prefix(IpPrefix);
 
 impl Prefix {
     /// Returns the prefix of `bits` that contains this address; `None` if the address has fewer bits.
     fn new(address: IpAddr, bits: u8) -> Option<Prefix> {
-        let network = match address {
-            IpAddr::V4(address) if bits <= 32 => {
-                IpAddr::V4((u32::from(address) & !u32::MAX.checked_shr(bits.into()).unwrap_or(0)).into())
-            }
-            IpAddr::V6(address) if bits <= 128 => {
-                IpAddr::V6((u128::from(address) & !u128::MAX.checked_shr(bits.into()).unwrap_or(0)).into())
-            }
-            _ => return None,
-        };
-        Some(Prefix { network, bits }.unmapped())
+        Some(Prefix(IpPrefix::of(address, bits)?.unmapped()))
     }
 
     /// Parses an address or a prefix.
     pub(super) fn parse(word: &str) -> Option<Prefix> {
         match word.split_once('/') {
             Some((address, bits)) => Prefix::new(network_address(address)?, decimal(bits)?),
-            None => {
-                let address: IpAddr = word.parse().ok()?;
-                Prefix::new(address, if address.is_ipv4() { 32 } else { 128 })
-            }
+            None => Some(Prefix(IpPrefix::host(word.parse().ok()?).unmapped())),
         }
     }
 
@@ -44,38 +31,6 @@ impl Prefix {
         let mask = u32::from(mask.parse::<Ipv4Addr>().ok()?);
         let bits = mask.leading_ones();
         (mask.count_ones() == bits).then(|| Prefix::new(address.into(), bits as u8))?
-    }
-
-    /// Converts an IPv4-mapped IPv6 prefix to IPv4 (RFC 4291 section 2.5.5.2).
-    fn unmapped(self) -> Prefix {
-        match self.network {
-            IpAddr::V6(address) if self.bits >= 96 => match address.to_ipv4_mapped() {
-                Some(address) => Prefix { network: address.into(), bits: self.bits - 96 },
-                None => self,
-            },
-            _ => self,
-        }
-    }
-
-    /// Whether the prefix has full length.
-    fn is_address(self) -> bool {
-        self.bits == if self.network.is_ipv4() { 32 } else { 128 }
-    }
-
-    /// Whether the prefix contains this address.
-    fn contains(self, address: IpAddr) -> bool {
-        let shift = u32::from(self.bits);
-        match (self.network, address) {
-            (IpAddr::V4(network), IpAddr::V4(address)) => {
-                let differ = u32::from(network) ^ u32::from(address);
-                differ & !u32::MAX.checked_shr(shift).unwrap_or(0) == 0
-            }
-            (IpAddr::V6(network), IpAddr::V6(address)) => {
-                let differ = u128::from(network) ^ u128::from(address);
-                differ & !u128::MAX.checked_shr(shift).unwrap_or(0) == 0
-            }
-            _ => false,
-        }
     }
 }
 
@@ -95,9 +50,9 @@ fn decimal(digits: &str) -> Option<u8> {
 
 impl fmt::Display for Prefix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.is_address() {
-            true => write!(f, "{}", self.network),
-            false => write!(f, "{}/{}", self.network, self.bits),
+        match self.0.is_host() {
+            true => write!(f, "{}", self.0.network()),
+            false => write!(f, "{}", self.0),
         }
     }
 }
@@ -112,7 +67,7 @@ pub(super) struct Networks {
 impl Networks {
     pub(super) fn contain(&self, address: IpAddr) -> bool {
         self.addresses.binary_search(&address).is_ok()
-            || self.prefixes.iter().any(|prefix| prefix.contains(address))
+            || self.prefixes.iter().any(|prefix| prefix.0.contains(address))
     }
 
     /// Returns the only element of a set of one.
@@ -123,8 +78,7 @@ impl Networks {
 
     /// Returns the sorted addresses, then the sorted prefixes.
     pub(super) fn iter(&self) -> impl Iterator<Item = Prefix> {
-        let address =
-            |address: &IpAddr| Prefix { network: *address, bits: if address.is_ipv4() { 32 } else { 128 } };
+        let address = |address: &IpAddr| Prefix(IpPrefix::host(*address));
         self.addresses.iter().map(address).chain(self.prefixes.iter().copied())
     }
 }
@@ -133,8 +87,8 @@ impl From<Vec<Prefix>> for Networks {
     fn from(mut all: Vec<Prefix>) -> Networks {
         all.sort_unstable();
         all.dedup();
-        let (addresses, prefixes): (Vec<_>, Vec<_>) = all.into_iter().partition(|prefix| prefix.is_address());
-        let addresses = addresses.into_iter().map(|prefix| prefix.network).collect();
+        let (addresses, prefixes): (Vec<_>, Vec<_>) = all.into_iter().partition(|prefix| prefix.0.is_host());
+        let addresses = addresses.into_iter().map(|prefix| prefix.0.network()).collect();
         Networks { addresses, prefixes: prefixes.into() }
     }
 }

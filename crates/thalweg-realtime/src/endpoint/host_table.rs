@@ -11,31 +11,24 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::fmt;
 use std::fs;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
+use thalweg_wire::{IpPrefix, ParsePrefixError};
 use thiserror::Error;
 
 /// The maximum number of entries.
 const MAX_ENTRIES: usize = 1 << 20;
 
-/// A set of addresses: the first `length` bits of a number of 128 bits. An IPv4 address is mapped (RFC 4291, section
-/// 2.5.5.2), so its prefixes are 96 bits longer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Prefix {
-    bits: u128,
-    length: u8,
-}
-
-/// The endpoints of addresses. A look-up takes as many hash look-ups as there are different lengths of prefixes.
+/// The endpoints of addresses. A look-up takes as many hash look-ups as there are different lengths of prefixes of its IP version.
 #[derive(Clone, Debug, Default)]
 pub struct HostTable {
-    endpoints: HashMap<Prefix, u16>,
+    endpoints: HashMap<IpPrefix, u16>,
     /// The lengths in use, longest first.
-    lengths: Vec<u8>,
+    ipv4_lengths: Vec<u8>,
+    ipv6_lengths: Vec<u8>,
 }
 
 /// Why a table is invalid.
@@ -151,7 +144,7 @@ impl HostTable {
     }
 
     fn add(&mut self, endpoint: u16, text: &str) -> Result<(), LineError> {
-        let prefix = Prefix::parse(text)?;
+        let prefix = parse(text)?;
         if self.endpoints.len() >= MAX_ENTRIES {
             return Err(LineError::TooMany);
         }
@@ -161,8 +154,12 @@ impl HostTable {
             }
             Entry::Vacant(entry) => drop(entry.insert(endpoint)),
         }
-        if let Err(place) = self.lengths.binary_search_by(|length| prefix.length.cmp(length)) {
-            self.lengths.insert(place, prefix.length);
+        let lengths = match prefix.network() {
+            IpAddr::V4(_) => &mut self.ipv4_lengths,
+            IpAddr::V6(_) => &mut self.ipv6_lengths,
+        };
+        if let Err(place) = lengths.binary_search_by(|length| prefix.length().cmp(length)) {
+            lengths.insert(place, prefix.length());
         }
         Ok(())
     }
@@ -170,9 +167,13 @@ impl HostTable {
     /// The endpoint with this address.
     #[inline]
     pub fn endpoint_of(&self, address: IpAddr) -> Option<u16> {
-        let bits = bits_of(address);
-        let prefixes = self.lengths.iter().map(|&length| Prefix { bits: bits & mask(length), length });
-        prefixes.into_iter().find_map(|prefix| self.endpoints.get(&prefix).copied())
+        let address = address.to_canonical();
+        let lengths = match address {
+            IpAddr::V4(_) => &self.ipv4_lengths,
+            IpAddr::V6(_) => &self.ipv6_lengths,
+        };
+        let mut prefixes = lengths.iter().filter_map(|&length| IpPrefix::of(address, length));
+        prefixes.find_map(|prefix| self.endpoints.get(&prefix).copied())
     }
 
     /// Whether the endpoint has an entry.
@@ -191,52 +192,21 @@ impl HostTable {
     }
 }
 
-impl Prefix {
-    fn parse(text: &str) -> Result<Prefix, LineError> {
-        let invalid = || LineError::Address { found: text.to_owned() };
-        let (address, length) = match text.split_once('/') {
-            None => (text, None),
-            Some((address, length)) => (address, Some(length.parse::<u8>().map_err(|_| invalid())?)),
-        };
-        let address: IpAddr = address.parse().map_err(|_| invalid())?;
-        let (whole, offset) = if address.is_ipv4() { (32, 96) } else { (128, 0) };
-        let length = length.unwrap_or(whole);
-        if length > whole {
-            return Err(invalid());
+/// Parses an address or a prefix. Those of IPv4-mapped IPv6 addresses are IPv4 ones.
+fn parse(text: &str) -> Result<IpPrefix, LineError> {
+    let prefix = text.parse::<IpPrefix>().map_err(|error| match error {
+        ParsePrefixError::HostBits { prefix, .. } => {
+            LineError::Bits { found: text.to_owned(), expected: prefix.to_string() }
         }
-        let (bits, length) = (bits_of(address), length + offset);
-        let prefix = Prefix { bits: bits & mask(length), length };
-        match prefix.bits == bits {
-            true => Ok(prefix),
-            false => Err(LineError::Bits { found: text.to_owned(), expected: prefix.to_string() }),
-        }
-    }
-}
-
-impl fmt::Display for Prefix {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let address = Ipv6Addr::from(self.bits);
-        match address.to_ipv4_mapped() {
-            Some(address) => write!(f, "{address}/{}", self.length - 96),
-            None => write!(f, "{address}/{}", self.length),
-        }
-    }
-}
-
-fn bits_of(address: IpAddr) -> u128 {
-    match address {
-        IpAddr::V4(address) => Ipv4Addr::to_ipv6_mapped(&address).to_bits(),
-        IpAddr::V6(address) => address.to_bits(),
-    }
-}
-
-/// The bits of a prefix of this length.
-fn mask(length: u8) -> u128 {
-    u128::MAX.checked_shl(128 - u32::from(length)).unwrap_or(0)
+        _ => LineError::Address { found: text.to_owned() },
+    })?;
+    Ok(prefix.unmapped())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
     use proptest::prelude::*;
 
     use super::*;
@@ -256,13 +226,9 @@ mod tests {
                 true => (IpAddr::V4(Ipv4Addr::from_bits(address as u32)), length % 33),
                 false => (IpAddr::V6(Ipv6Addr::from_bits(address)), length),
             };
-            let offset = if is_ipv4 { 96 } else { 0 };
-            let prefix = Prefix { bits: bits_of(ip) & mask(length + offset), length: length + offset };
-            let (network, whole) = match prefix.bits {
-                bits if is_ipv4 => (IpAddr::V4(Ipv4Addr::from_bits(bits as u32)), 32),
-                bits => (IpAddr::V6(Ipv6Addr::from_bits(bits)), 128),
-            };
-            let table = HostTable::parse(&format!("7 {network}/{length}"), Path::new("hosts")).unwrap();
+            let whole = if is_ipv4 { 32 } else { 128 };
+            let prefix = IpPrefix::of(ip, length).unwrap();
+            let table = HostTable::parse(&format!("7 {prefix}"), Path::new("hosts")).unwrap();
             prop_assert_eq!(table.endpoint_of(ip), Some(7));
             let last = 1_u128 << (whole - u32::from(length).max(1));
             let other = match ip {
@@ -273,7 +239,7 @@ mod tests {
         }
     }
 
-    fn parse(text: &str) -> Result<HostTable, String> {
+    fn table_of(text: &str) -> Result<HostTable, String> {
         HostTable::parse(text, Path::new("hosts")).map_err(|error| error.to_string())
     }
 
@@ -281,7 +247,7 @@ mod tests {
     fn the_longest_prefix_that_contains_an_address_decides() {
         let text =
             "# all\n0 10.0.0.0/8 ::/0\n1\t10.1.0.0/16   fd00::/64 # one\n\n2 10.1.2.3 fd00::3\n3 0.0.0.0/0";
-        let table = parse(text).unwrap();
+        let table = table_of(text).unwrap();
         for (address, endpoint) in [
             ("10.9.9.9", 0),
             ("10.1.9.9", 1),
@@ -294,9 +260,13 @@ mod tests {
             assert_eq!(table.endpoint_of(address.parse().unwrap()), Some(endpoint), "{address}");
         }
         assert!(table.has_endpoint(3) && !table.has_endpoint(4) && table.len() == 7);
-        let table = parse("1 10.0.0.1").unwrap();
+        let table = table_of("1 10.0.0.1").unwrap();
         assert_eq!(table.endpoint_of("10.0.0.2".parse().unwrap()), None);
         assert_eq!(table.endpoint_of("::1".parse().unwrap()), None);
+        assert_eq!(table.endpoint_of("::ffff:10.0.0.1".parse().unwrap()), Some(1), "IPv4-mapped");
+        let table = table_of("1 ::ffff:10.0.0.0/104 ::/0").unwrap();
+        assert_eq!(table.endpoint_of("10.9.9.9".parse().unwrap()), Some(1));
+        assert_eq!(table.endpoint_of("11.9.9.9".parse().unwrap()), None, "::/0 is IPv6");
     }
 
     #[test]
@@ -318,7 +288,7 @@ mod tests {
             ("1 10.0.0.1\n2 10.0.0.1/32", "hosts:2: duplicate entry 10.0.0.1/32: endpoint 1 has it"),
             ("\n# nothing\n", "hosts: no entries: expected lines such as \"1 10.0.0.1\""),
         ] {
-            assert_eq!(parse(text).unwrap_err(), expected);
+            assert_eq!(table_of(text).unwrap_err(), expected);
         }
         let error = HostTable::load(Path::new("/no/such/file")).unwrap_err().to_string();
         assert!(error.starts_with("cannot read the host table /no/such/file: No such file"), "{error}");
