@@ -489,7 +489,13 @@ impl RunArgs {
                 return Err(UsageError(format!("{flag} cannot be used with {name}: it applies to {to}")));
             }
         }
-        Ok(())
+        // iperf3 counts whole seconds.
+        match self.duration {
+            Some(time) if scenario != EmulatedLatency && time.subsec_nanos() != 0 => Err(UsageError(
+                "invalid value for '--duration <TIME>': expected whole seconds from 1s to 3600s".to_owned(),
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// Prints the daemon's configuration.
@@ -551,13 +557,12 @@ fn share(text: &str) -> Result<f64, String> {
     share.ok_or_else(|| "expected a number above 0, up to 1".to_owned())
 }
 
-/// Parses a duration of whole seconds, up to an hour.
+/// Parses a duration of up to an hour.
 fn duration(text: &str) -> Result<Duration, String> {
-    const SECOND: u64 = 1_000_000_000;
-    let Nanos(length) = parse(text)?;
-    match length % SECOND == 0 && (SECOND..=3_600 * SECOND).contains(&length) {
-        true => Ok(Duration::from_nanos(length)),
-        false => Err("expected whole seconds from 1s to 3600s".to_owned()),
+    let time: Nanos = parse(text)?;
+    match (Nanos::from_millis(100)..=Nanos::from_secs(3_600)).contains(&time) {
+        true => Ok(Duration::from_nanos(time.0)),
+        false => Err("expected 100ms to 3600s".to_owned()),
     }
 }
 

@@ -103,10 +103,9 @@ fn send(socket: &UdpSocket, rate: u32, duration: Duration) -> Streamed {
     let _ = set_timer_slack(Nanos(1));
     let mut streamed = Streamed::default();
     let mut payload = [0; PACKET_BYTES - 28];
-    let gap = Duration::from_secs(1) / rate.max(1);
     let start = Instant::now();
     for number in 0_u64.. {
-        let due = Duration::from_nanos((gap.as_nanos() as u64).saturating_mul(number));
+        let due = Duration::from_nanos(number.saturating_mul(1_000_000_000) / u64::from(rate.max(1)));
         if due >= duration {
             break;
         }
