@@ -14,7 +14,7 @@ use crate::plan::Plan;
 pub(crate) const FIRST_INTERFACE: u32 = 100;
 
 /// Name of the interface of every host.
-pub(crate) const HOST_INTERFACE: &str = "eth0";
+pub const HOST_INTERFACE: &str = "eth0";
 
 /// The interfaces of a lab.
 #[derive(Clone, Debug, PartialEq, Eq)]

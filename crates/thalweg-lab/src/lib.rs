@@ -90,6 +90,7 @@ pub use emulation::log::ArbiterContact;
 pub use error::LabError;
 pub use headroom::{Headroom, Verdict};
 pub use lab::{Lab, Removed};
+pub use layout::HOST_INTERFACE;
 pub use ovs::OpenFlowSwitch;
 pub use plan::{
     DEFAULT_HOST_SHARE, DEFAULT_RATE, MAX_BUFFER, MAX_EMULATED_HOSTS, MAX_PORTS, MAX_RATE, MIN_RATE,

@@ -12,9 +12,6 @@ use thalweg_network::EndpointId;
 
 use crate::error::ScenarioError;
 
-/// The interface of a host.
-pub(crate) const HOST_INTERFACE: &str = "eth0";
-
 /// The report of the arbiter in its folder.
 const REPORT: &str = "real-time.json";
 

@@ -19,12 +19,12 @@ pub mod stream;
 use std::time::Duration;
 
 use serde::Serialize;
-use thalweg_lab::Headroom;
 use thalweg_lab::headroom::HeadroomProbe;
+use thalweg_lab::{HOST_INTERFACE, Headroom};
 use thalweg_realtime::endpoint::MARK;
 
 use super::Setting;
-use crate::emulated::{ArbiterRun, EmulatedSession, HOST_INTERFACE, Planner};
+use crate::emulated::{ArbiterRun, EmulatedSession, Planner};
 use crate::error::ScenarioError;
 use crate::quantiles::Quantiles;
 use crate::session::HeadroomSum;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 use thalweg_control::isolate::RedirectionReport;
 use thalweg_daemon::isolation::IsolationReport;
+use thalweg_lab::HOST_INTERFACE;
 use thalweg_lab::headroom::HeadroomProbe;
 use thalweg_lab::router::marks::MarkedPackets;
 use thalweg_wire::{Nanos, Timestamp};
@@ -30,9 +31,6 @@ const FIRST: Nanos = Nanos::from_secs(1);
 
 /// A ping suffers if it takes longer than this, a sixteenth of a full queue.
 pub const SUFFERS_ABOVE: Nanos = Nanos::from_millis(1);
-
-/// The interface of hosts.
-const HOST_INTERFACE: &str = "eth0";
 
 /// The times from the threshold to the scavenger queue, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

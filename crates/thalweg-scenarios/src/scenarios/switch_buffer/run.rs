@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use serde::Serialize;
+use thalweg_lab::HOST_INTERFACE;
 use thalweg_lab::headroom::HeadroomProbe;
 use thalweg_wire::{Nanos, Timestamp};
 
@@ -28,9 +29,6 @@ const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// How long it runs after the flow.
 const TAIL: Duration = Duration::from_millis(500);
-
-/// The interface of hosts.
-const HOST_INTERFACE: &str = "eth0";
 
 const SECOND: Nanos = Nanos::from_secs(1);
 
