@@ -18,6 +18,8 @@ use crate::protocol::{ArbiterOptions, ArbiterSession};
 pub(super) struct Peer {
     pub(super) session: ArbiterSession,
     address: SocketAddr,
+    /// Whether the address is still its own: after it has left, another endpoint may take it.
+    has_address: bool,
     /// The latest session of the endpoint.
     endpoint_session: Session,
     heard_at: Timestamp,
@@ -76,7 +78,9 @@ impl Peers {
             self.datagrams.unknown_endpoint += 1;
             return;
         }
-        let is_known = self.numbers.get(&from) == Some(&number);
+        let is_known = self.peers[usize::from(number)]
+            .as_ref()
+            .is_some_and(|peer| peer.has_address && peer.address == from);
         if !is_known && !self.join(now, from, &header, bytes) {
             return;
         }
@@ -123,17 +127,17 @@ impl Peers {
                 peer.tally.wrong_address += 1;
                 return false;
             }
-            // Unless another endpoint has taken the address since this one left.
-            if self.numbers.get(&peer.address) == Some(&number) {
+            if peer.has_address {
                 self.numbers.remove(&peer.address);
             }
-            peer.address = from;
+            (peer.address, peer.has_address) = (from, true);
             peer.tally.joined += 1;
         } else {
             let options = ArbiterOptions { endpoint: number, ..self.options.session };
             let peer = Peer {
                 session: ArbiterSession::new(options, self.session).expect("the options have been checked"),
                 address: from,
+                has_address: true,
                 endpoint_session: header.session,
                 heard_at: now,
                 backlog: VecDeque::new(),
@@ -143,7 +147,13 @@ impl Peers {
             self.peers[usize::from(number)] = Some(Box::new(peer));
             self.joined.push(number);
         }
-        self.numbers.insert(from, number);
+        // The endpoint that had the address has left.
+        if let Some(former) = self.numbers.insert(from, number)
+            && former != number
+            && let Some(peer) = &mut self.peers[usize::from(former)]
+        {
+            peer.has_address = false;
+        }
         true
     }
 
@@ -194,17 +204,15 @@ impl Peers {
     }
 
     pub(super) fn transmit(&mut self, now: Timestamp, mut send: impl FnMut(SocketAddr, &[u8])) {
-        let Peers { peers, joined, numbers, buffer, .. } = self;
+        let Peers { peers, joined, buffer, .. } = self;
         for number in joined.iter() {
             let Some(peer) = &mut peers[usize::from(*number)] else { continue };
             if peer.session.next_event().is_none_or(|event| event > now) {
                 continue;
             }
             peer.session.tick(now);
-            // The address of an endpoint that has left may be another's now.
-            let is_its_own = numbers.get(&peer.address) == Some(number);
             while let Some(length) = peer.session.transmit(now, buffer) {
-                if is_its_own {
+                if peer.has_address {
                     send(peer.address, &buffer[..length]);
                 }
             }
@@ -263,6 +271,8 @@ impl Peers {
         let owner = |number: u16| self.peers[usize::from(number)].as_ref().map(|peer| peer.address);
         let is_owned = |(address, number): (&SocketAddr, &u16)| owner(*number) == Some(*address);
         assert!(self.numbers.iter().all(is_owned), "{:?}", self.numbers);
+        let owners = self.peers.iter().flatten().filter(|peer| peer.has_address).count();
+        assert_eq!(owners, self.numbers.len(), "{:?}", self.numbers);
         assert!(self.numbers.len() <= self.joined.len());
         let in_line = self.peers.iter().flatten().filter(|peer| peer.is_in_line).count();
         assert_eq!(self.line.len(), in_line, "each endpoint with a backlog is in the line once");
