@@ -11,7 +11,9 @@
 //! **Samples.** A part of the traffic can stand for all of it: stretches of it, one after the other
 //! ([`sample`](super::sample)). [`Setup::end_stretch`] follows each. Loss is then a ratio estimated from a sample of clusters, whose standard error follows from
 //! the differences between stretches (Cochran 1977, section 6.3). Where few stretches lose anything, these differences say little about the stretches
-//! that were not replayed. So the error also contains one more stretch that loses as much as the worst one did at the next higher rate.
+//! that were not replayed. So the error also contains one more stretch that loses as much as the worst one did at the next higher rate; where that
+//! lost nothing, at the lowest higher rate with a loss, because a slower flow takes no more of the buffer. A packet is the least, so that no error
+//! of a sample is 0.
 
 use thalweg_wire::{BitRate, Nanos};
 use thiserror::Error;
@@ -187,12 +189,17 @@ impl<F: PortFlow> Setup<F> {
         }
     }
 
-    /// The packets that a stretch dropped at most with the flow of a lane, or with that of the next higher rate.
+    /// The packets that a stretch dropped at most with the flow of a lane, or with that of the next higher rate; if neither
+    /// dropped any, with that of the lowest higher rate that did. At least one.
     fn most_dropped(&self, place: usize) -> u64 {
         let (_, round_trip, _) = self.lanes[place];
-        let higher = self.lanes.get(place + 1).filter(|(_, other, _)| *other == round_trip);
-        let next = higher.map_or(0, |_| self.stretches[place + 1].most);
-        self.stretches[place].most.max(next)
+        let higher = self.lanes.iter().zip(&self.stretches).skip(place + 1);
+        let mut higher = higher.take_while(|((_, other, _), _)| *other == round_trip).map(|(_, it)| it.most);
+        let next = higher.next().unwrap_or(0);
+        match self.stretches[place].most.max(next) {
+            0 => higher.find(|most| *most > 0).unwrap_or(1),
+            most => most,
+        }
     }
 }
 
@@ -244,27 +251,28 @@ mod tests {
     use super::*;
     use crate::bottleneck::round_flow::RoundFlow;
 
-    /// A stretch without loss says little about the next one if the next higher rate lost packets in some.
+    /// A stretch without loss says little about the next one if a higher rate lost packets in some.
     #[test]
-    fn a_rate_without_loss_has_the_error_of_the_worst_stretch_of_the_next_higher_rate() {
+    fn a_rate_without_loss_has_the_error_of_the_worst_stretch_of_a_higher_rate() {
         let config = SetupConfig {
             port_rate: BitRate(1_000),
             buffer: 150_000,
-            rates: vec![BitRate(100), BitRate(200)],
+            rates: vec![BitRate(100), BitRate(150), BitRate(200)],
             round_trips: vec![Nanos::from_millis(10), Nanos::from_millis(100)],
             window: Nanos::from_millis(100),
         };
         let mut setup =
             Setup::new(&config, |rate, time| RoundFlow::new(rate, time, config.port_rate)).unwrap();
-        for (stretches, dropped) in setup.stretches.iter_mut().zip([[0, 0], [30, 10], [0, 0], [0, 0]]) {
+        let dropped = [[0, 0], [0, 0], [30, 10], [0, 0], [0, 0], [0, 0]];
+        for (stretches, dropped) in setup.stretches.iter_mut().zip(dropped) {
             stretches.end(1_000, dropped[0]);
             stretches.end(2_000, dropped[0] + dropped[1]);
         }
         let errors: Vec<f64> = setup.table(0.75).rows.iter().map(|row| row.error).collect();
-        // Of both stretches with a loss, residuals of 10 each.
+        // Of both stretches with a loss, residuals of 10 each. With the longer round trip nothing is lost: a packet may be.
         let (unseen, seen) = (30.0 * 30.0, 2.0 * (10.0 * 10.0 + 10.0 * 10.0));
-        let expected =
-            [unseen, seen + unseen, 0.0, 0.0].map(|variance: f64| (0.25 * variance).sqrt() / 2_000.0);
+        let expected = [unseen, unseen, seen + unseen, 1.0, 1.0, 1.0]
+            .map(|variance: f64| (0.25 * variance).sqrt() / 2_000.0);
         assert!(
             errors.iter().zip(expected).all(|(error, expected)| (error - expected).abs() < 1e-9),
             "{errors:?}"
