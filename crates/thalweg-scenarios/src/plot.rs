@@ -3,12 +3,17 @@
 use std::time::Duration;
 
 use thalweg_plot::DrawError;
+use thalweg_plot::boxes::Boxes;
+use thalweg_plot::figure::{self, ALONE, Legend};
 use thalweg_plot::lines::{LinePlot, side_by_side};
+use thalweg_plot::page::Heading;
 use thalweg_wire::Nanos;
 
 use super::quantiles::cumulative;
 use super::scenarios::isolate::{self, Isolation};
-use super::scenarios::{HostPair, collide, emulated_latency, reroute_latency, switch_buffer, workload};
+use super::scenarios::{
+    HostPair, collide, emulated_latency, emulated_queues, reroute_latency, switch_buffer, workload,
+};
 
 /// Draws both flows over time in the median trial, and the distribution of the times of all trials (Planck, figures 15
 /// and 16).
@@ -151,14 +156,49 @@ pub fn emulated_latency(results: &emulated_latency::Results) -> Result<String, D
         plot("Median latency (us)", |it| it.latency.p50_ns),
         plot("99th percentile of latency (us)", |it| it.latency.p99_ns),
     ];
-    let validity = if results.arbiter.valid { "valid" } else { "INVALID" };
+    let invalid =
+        results.arbiters.iter().filter(|it| !it.run.valid).map(|it| it.packets_per_second.to_string());
+    let invalid: Vec<String> = invalid.collect();
+    let validity = match invalid.is_empty() {
+        true => "all rates valid".to_owned(),
+        false => format!("INVALID at {}", invalid.join(", ")),
+    };
     let subtitle = format!(
-        "{} trials of {} s; {:.4} % of the slots late: {validity}",
+        "{} trials of {} s; {validity}",
         results.options.trials,
-        results.options.duration.as_secs_f64(),
-        100.0 * results.arbiter.late_share
+        results.options.duration.as_secs_f64()
     );
     side_by_side("Latency of packets through the real-time emulation", &subtitle, &plots)
+}
+
+/// Draws the queue of each scheme as boxes, with real TCP and with emulated hosts (Flexplane, table 2).
+///
+/// # Errors
+/// If the plotting library cannot draw it.
+pub fn emulated_queues(results: &emulated_queues::Results) -> Result<String, DrawError> {
+    let of_scheme = |it: emulated_queues::OfScheme| {
+        let named = |hosts: &str, measured: &emulated_queues::Measured| {
+            let emulated_queues::QueueLengths { min, p25, median, p75, max, .. } = measured.queue;
+            (format!("{}, {hosts}", it.scheme.name()), [min, p25, median, p75, max].map(f64::from))
+        };
+        [named("real", &it.real), named("emulated", &it.hosts)]
+    };
+    let boxes = Boxes {
+        title: "packets".to_owned(),
+        x_title: "scheme, hosts".to_owned(),
+        boxes: results.schemes().into_iter().flat_map(of_scheme).collect(),
+    };
+    let invalid = results.runs.iter().filter(|run| !run.arbiter.valid).count();
+    let subtitle = format!(
+        "{} senders, links of {}, {} trials of {} s; {invalid} of {} runs INVALID",
+        emulated_queues::experiment::SENDERS,
+        results.rate,
+        results.options.trials,
+        results.options.duration.as_secs(),
+        results.runs.len(),
+    );
+    let heading = Heading::new("Queue at the receiver's port: quartiles, least and greatest", &subtitle);
+    figure::draw(&heading, &Legend::default(), ALONE, &[boxes])
 }
 
 /// Draws congestion window, throughput and retransmissions by the second of each case, in the first trial (heavy-hitter

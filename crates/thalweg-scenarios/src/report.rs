@@ -1,6 +1,7 @@
 //! Results of scenarios and the status of labs: text for people, lines of JSON for programs.
 
 mod emulated_latency;
+mod emulated_queues;
 mod faults;
 mod isolate;
 mod reroute_latency;
@@ -20,6 +21,7 @@ use super::scenarios::collide::{self, LatencyBreakdown, Trial};
 use super::scenarios::{HostPair, udp, workload};
 
 pub use emulated_latency::{emulated_latency, emulated_latency_json};
+pub use emulated_queues::{emulated_queues, emulated_queues_json};
 pub use faults::{faults, faults_json};
 pub use isolate::{isolate, isolate_json};
 pub use reroute_latency::{reroute_latency, reroute_latency_json};

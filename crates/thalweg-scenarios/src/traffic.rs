@@ -143,6 +143,23 @@ impl Transfer {
         Transfer::spawn(ends, number, load, Some(congestion_control), 1)
     }
 
+    /// Starts a TCP transfer to server `number`, whose rate is that of the `duration` after a warm-up.
+    ///
+    /// # Errors
+    /// If iperf3 cannot be started.
+    pub(super) fn start_steady(
+        ends: &Ends,
+        number: u16,
+        warm_up: Duration,
+        duration: Duration,
+    ) -> Result<Transfer, ScenarioError> {
+        let mut command = Command::new("iperf3");
+        command.args(["--omit", &warm_up.as_secs().to_string()]);
+        let mut transfer = Transfer::spawn_with(command, ends, number, Load::Tcp(duration), None, 0)?;
+        transfer.deadline += warm_up;
+        Ok(transfer)
+    }
+
     /// `interval` is in seconds; 0 for none.
     fn spawn(
         ends: &Ends,
@@ -151,7 +168,17 @@ impl Transfer {
         congestion_control: Option<&str>,
         interval: u32,
     ) -> Result<Transfer, ScenarioError> {
-        let mut command = Command::new("iperf3");
+        Transfer::spawn_with(Command::new("iperf3"), ends, number, load, congestion_control, interval)
+    }
+
+    fn spawn_with(
+        mut command: Command,
+        ends: &Ends,
+        number: u16,
+        load: Load,
+        congestion_control: Option<&str>,
+        interval: u32,
+    ) -> Result<Transfer, ScenarioError> {
         command.args(["--client", &ends.address.to_string()]);
         if let Some(name) = congestion_control {
             command.args(["--congestion", name]);

@@ -78,12 +78,14 @@ impl Sampler {
         Sampler { every: every.max(1), next: Slot(every.max(1)), ports }
     }
 
-    /// Samples if it is time. `packets` returns the length of a queue.
+    /// Samples if it is time, and returns whether it was. `packets` returns the length of a queue.
     #[inline]
-    pub fn slot(&mut self, now: Slot, packets: impl FnMut(RouterId, PortIndex) -> u32) {
-        if now >= self.next {
+    pub fn slot(&mut self, now: Slot, packets: impl FnMut(RouterId, PortIndex) -> u32) -> bool {
+        let is_time = now >= self.next;
+        if is_time {
             self.sample(now, packets);
         }
+        is_time
     }
 
     /// Slots were skipped while all queues were empty: each missed sample found nothing.

@@ -118,6 +118,26 @@ impl Punctuality {
     }
 }
 
+/// The punctuality of a shard that runs, for other threads. It has cache lines of its own.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub struct Progress([AtomicU64; 6]);
+
+impl Progress {
+    pub(crate) fn store(&self, punctuality: &Punctuality) {
+        let Punctuality { slots, late_slots, skipped_slots, pauses, worst, late_packets } = *punctuality;
+        let values = [slots, late_slots, skipped_slots, pauses, worst.0, late_packets];
+        self.0.iter().zip(values).for_each(|(number, value)| number.store(value, Ordering::Relaxed));
+    }
+
+    /// What the shard stored last. The numbers may be of two moments.
+    pub fn load(&self) -> Punctuality {
+        let [slots, late_slots, skipped_slots, pauses, worst, late_packets] =
+            [0, 1, 2, 3, 4, 5].map(|place| self.0[place].load(Ordering::Relaxed));
+        Punctuality { slots, late_slots, skipped_slots, pauses, worst: Nanos(worst), late_packets }
+    }
+}
+
 /// The pauses of a network so far, in nanoseconds. All its shards share them, so that their slots stay aligned.
 #[derive(Clone, Debug, Default)]
 pub struct Pauses(Arc<AtomicU64>);

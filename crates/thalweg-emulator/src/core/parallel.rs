@@ -22,7 +22,7 @@ use thalweg_wire::Nanos;
 
 use super::blueprint::Crossing;
 use super::events::{Event, EventQueue};
-use super::pacer::{PaceOptions, Pacer, Pauses, Punctuality};
+use super::pacer::{PaceOptions, Pacer, Pauses, Progress, Punctuality};
 use super::shard::Shard;
 use crate::outcome::{Dropped, Place, Reason};
 use crate::packet::Packet;
@@ -63,6 +63,8 @@ pub struct RealTime<'a> {
     pub events: Option<&'a EventQueue>,
     /// Set to end the run before [`Run::until`].
     pub stop: Option<&'a AtomicBool>,
+    /// For each shard, where it says how well it keeps time.
+    pub progress: Option<&'a [Progress]>,
 }
 
 /// The result of a run.
@@ -121,6 +123,9 @@ struct Inbound<'a, C> {
 
 /// Messages per ring. A full ring makes its producer wait in virtual time, and drop packets in real time.
 const RING: usize = 4_096;
+
+/// Slots between two [`Progress`] reports.
+const PUBLISHED: u64 = 64;
 
 /// What a worker leaves.
 struct Worked {
@@ -248,6 +253,7 @@ impl<C: Copy + Default + Send + Sync + 'static> Worker<'_, C> {
                 }
                 Pace::Real(real) => self.wait_for_clock(shard.now(), real.clock),
             }
+            self.publish(shard.now());
             self.receive();
             while let Some((_, event)) = events.next_if(|(slot, _)| *slot <= shard.now()) {
                 self.apply(event, shard);
@@ -298,6 +304,15 @@ impl<C: Copy + Default + Send + Sync + 'static> Worker<'_, C> {
     /// Waits until all shards have finished all slots before `now`.
     fn wait_for_all(&mut self, now: Slot) {
         (0..self.finished.len()).for_each(|shard| self.wait_for(shard, now.0));
+    }
+
+    /// Says how well slots keep time, every few slots.
+    fn publish(&self, now: Slot) {
+        if let Pace::Real(RealTime { progress: Some(progress), .. }) = self.run.pace
+            && now.0 % PUBLISHED == 0
+        {
+            progress[self.number].store(&self.pacer.punctuality());
+        }
     }
 
     fn wait_for_clock(&mut self, now: Slot, clock: &dyn Fn() -> Nanos) {

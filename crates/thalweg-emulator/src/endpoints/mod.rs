@@ -12,6 +12,7 @@
 //!
 //! **Cost.** Two indirect calls per slot and batch, none per packet.
 
+pub mod entry_slots;
 pub mod remote;
 
 use std::collections::VecDeque;

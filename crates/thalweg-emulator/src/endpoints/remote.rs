@@ -2,12 +2,14 @@
 //! rings (Ousterhout et al., "Flexplane", NSDI 2017, section 3.4).
 //!
 //! A shard takes at most [`MAX_REQUESTS`] requests in a slot, so that a burst cannot make it late. The others stay in the ring.
-//! Outcomes that find the ring full wait at the shard: no more than packets are in the network.
+//! Outcomes that find the ring full wait at the shard: no more than packets are in the network. Each says for how many slots its
+//! packet was in the network.
 
 use std::collections::VecDeque;
 
 use rtrb::{Consumer, Producer, RingBuffer};
 
+use super::entry_slots::EntrySlots;
 use super::{Attachment, Endpoints};
 use crate::outcome::{Outcome, Request};
 
@@ -17,18 +19,22 @@ pub const REMOTE_RING: usize = 1 << 14;
 /// The largest number of requests that a shard takes in a slot.
 pub const MAX_REQUESTS: usize = 1_024;
 
+/// An outcome, and the slots that its packet was in the network.
+pub type TimedOutcome = (Outcome, u64);
+
 /// The side of the shard.
 pub struct RemoteEndpoints {
     requests: Consumer<Request>,
-    outcomes: Producer<Outcome>,
-    waiting: VecDeque<Outcome>,
+    outcomes: Producer<TimedOutcome>,
+    waiting: VecDeque<TimedOutcome>,
+    entered: EntrySlots,
     batch: Vec<Request>,
 }
 
 /// The side of the communication core.
 pub struct RemoteShard {
     requests: Producer<Request>,
-    outcomes: Consumer<Outcome>,
+    outcomes: Consumer<TimedOutcome>,
 }
 
 /// Both sides.
@@ -39,6 +45,7 @@ pub fn remote() -> (RemoteEndpoints, RemoteShard) {
         requests: request_out,
         outcomes: outcome_in,
         waiting: VecDeque::new(),
+        entered: EntrySlots::default(),
         batch: Vec::with_capacity(MAX_REQUESTS),
     };
     (endpoints, RemoteShard { requests: request_in, outcomes: outcome_out })
@@ -46,7 +53,9 @@ pub fn remote() -> (RemoteEndpoints, RemoteShard) {
 
 impl Endpoints for RemoteEndpoints {
     fn slot(&mut self, network: &mut dyn Attachment) {
-        self.waiting.extend(network.outcomes());
+        let (entered, now) = (&mut self.entered, network.now());
+        let timed = |outcome: &Outcome| (*outcome, entered.since(outcome.packet.id(), now));
+        self.waiting.extend(network.outcomes().iter().map(timed));
         while let Some(&outcome) = self.waiting.front() {
             if self.outcomes.push(outcome).is_err() {
                 break;
@@ -57,6 +66,7 @@ impl Endpoints for RemoteEndpoints {
         while self.batch.len() < MAX_REQUESTS
             && let Ok(request) = self.requests.pop()
         {
+            self.entered.enter(request.packet.id(), now);
             self.batch.push(request);
         }
         if !self.batch.is_empty() {
@@ -75,7 +85,7 @@ impl RemoteShard {
     }
 
     /// The next outcome.
-    pub fn outcome(&mut self) -> Option<Outcome> {
+    pub fn outcome(&mut self) -> Option<TimedOutcome> {
         self.outcomes.pop().ok()
     }
 }

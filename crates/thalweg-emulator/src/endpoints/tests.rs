@@ -209,7 +209,13 @@ fn in_real_time_every_packet_has_an_outcome_and_events_arrive_during_the_run() {
     let queue = EventQueue::new(2);
     queue.push(&Event::Fail(LinkId(14))).unwrap();
     queue.push(&Event::Rewire).unwrap();
-    let real = RealTime { clock: &clock, options: PaceOptions::default(), events: Some(&queue), stop: None };
+    let real = RealTime {
+        clock: &clock,
+        options: PaceOptions::default(),
+        events: Some(&queue),
+        stop: None,
+        progress: None,
+    };
     let scheme = Scheme::default_of("droptail").unwrap();
     let (endpoints, report) = closed(&scheme, 2, Pace::Real(&real), 3_000);
     let sent: u64 = endpoints.iter().map(|endpoints| endpoints.sent).sum();
@@ -270,7 +276,7 @@ fn a_full_ring_drops_in_real_time_and_the_source_learns_of_it() {
         _ => Nanos(2_000_000),
     };
     let options = PaceOptions { max_catch_up: Nanos::from_secs(1), ..PaceOptions::default() };
-    let real = RealTime { clock: &clock, options, events: None, stop: None };
+    let real = RealTime { clock: &clock, options, events: None, stop: None, progress: None };
     let flood = |sources, other| Flood { sources, other, sent: 0, overloads: 0, done: 0 };
     let mut endpoints =
         [flood((0..8).map(EndpointId).collect(), EndpointId(8)), flood(Vec::new(), EndpointId(0))];
@@ -371,7 +377,9 @@ fn remote_endpoints_exchange_requests_and_outcomes_over_rings() {
     assert_eq!(report.in_flight, 0);
     let mut ids = Vec::new();
     let mut delivered = 0;
-    while let Some(outcome) = shard.outcome() {
+    while let Some((outcome, slots)) = shard.outcome() {
+        // Two links of a slot each at least.
+        assert!(outcome.fate != Fate::Delivered || (2..=400).contains(&slots), "{slots}");
         delivered += u32::from(outcome.fate == Fate::Delivered);
         ids.push(outcome.packet.id());
     }

@@ -21,6 +21,10 @@ pub struct Measure {
     pub link_slots: u64,
     /// Ports whose queues are sampled, in order.
     pub ports: Vec<(RouterId, PortIndex)>,
+    /// The time between queue samples, if the file says it.
+    pub queue_interval: Option<Nanos>,
+    /// Whether the file names the ports.
+    pub names_ports: bool,
 }
 
 /// What is recorded.
@@ -71,5 +75,7 @@ pub(super) fn measure(
         )?,
         link_slots: interval(table::Measure::link_interval, entry.link_interval, 100, directions)?,
         ports,
+        queue_interval: entry.queue_interval,
+        names_ports: entry.ports.is_some(),
     })
 }

@@ -26,9 +26,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use thalweg_plot::strips;
+use thalweg_wire::Nanos;
 use thiserror::Error;
 
-use super::results::{Results, SweepResults};
+use super::results::{QueueRow, Results, SweepResults};
 
 /// Why a plot was not drawn.
 #[derive(Debug, Error)]
@@ -76,6 +77,21 @@ pub fn draw(folder: &Path, results: &Results) -> Result<Vec<PathBuf>, DrawError>
             ("flows.svg", flows::draw(&title, &results.flows, times)),
         ],
     )
+}
+
+/// Draws queue lengths over a `duration` into `folder`, which is created if missing. Returns the path of the file.
+///
+/// # Errors
+/// If the directory cannot be created or the file cannot be written.
+pub fn draw_queues(
+    folder: &Path,
+    title: &str,
+    rows: &[QueueRow],
+    duration: Nanos,
+) -> Result<PathBuf, DrawError> {
+    let times = Times { duration_ns: duration.0, warm_up_ns: 0 };
+    let mut paths = save_all(folder, vec![("queues.svg", queues::draw(title, rows, times))])?;
+    Ok(paths.remove(0))
 }
 
 /// Draws the plots of a sweep into `folder`, which is created if missing. Returns the paths of the files. Metrics that

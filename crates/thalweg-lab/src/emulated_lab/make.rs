@@ -211,7 +211,8 @@ fn arbiter(plan: &EmulatedPlan, record: &EmulationRecord, role: Role) -> Result<
     }
     let folder = record.report_folder(role);
     let mut command = Command::new(&plan.program);
-    command.arg("emulate").arg("--real-time").args(&plan.arbiter_arguments);
+    // One bridge connects all hosts.
+    command.args(["emulate", "--real-time", "--equal-paths"]).args(&plan.arbiter_arguments);
     command.arg("--listen").arg(role.address().to_string()).arg("--output").arg(folder);
     if role == Role::Standby {
         command.arg("--standby-of").arg(Role::Arbiter.address().to_string());
@@ -317,11 +318,11 @@ mod tests {
         let record = EmulationRecord::new(prefix, boot, experiment, &plan.topology, plan.mtu, folder);
         assert_eq!(
             words(&arbiter(&plan, &record, Role::Arbiter).unwrap()),
-            "/bin/thalweg emulate --real-time --seed 7 --listen 127.0.0.1:6589 --output /none -- /a/-wan.toml"
+            "/bin/thalweg emulate --real-time --equal-paths --seed 7 --listen 127.0.0.1:6589 --output /none -- /a/-wan.toml"
         );
         assert_eq!(
             words(&arbiter(&plan, &record, Role::Standby).unwrap()),
-            "/bin/thalweg emulate --real-time --seed 7 --listen 127.0.0.1:6590 --output /none/standby \
+            "/bin/thalweg emulate --real-time --equal-paths --seed 7 --listen 127.0.0.1:6590 --output /none/standby \
              --standby-of 127.0.0.1:6589 -- /a/-wan.toml"
         );
         assert_eq!(

@@ -1,7 +1,5 @@
 //! The requests of the packets in the emulated network, by packet id.
 
-use thalweg_emulator::Slot;
-
 use crate::protocol::RequestId;
 
 /// The request of a packet.
@@ -11,8 +9,6 @@ pub(super) struct Entry {
     pub(super) id: RequestId,
     /// The traffic class that the endpoint sent.
     pub(super) traffic_class: u8,
-    /// The timeslot in which the packet enters the network.
-    pub(super) entered: Slot,
 }
 
 /// A table that grows up to its limit. Ids of packets that left the network are used again.
@@ -58,14 +54,6 @@ impl Ledger {
         }
         self.entries.push(Some(entry));
         Some(id)
-    }
-
-    /// A packet enters the network in this timeslot.
-    ///
-    /// # Panics
-    /// If it has left.
-    pub(super) fn enter(&mut self, id: u32, slot: Slot) {
-        self.entries[id as usize].as_mut().expect("its request waits for a timeslot").entered = slot;
     }
 
     /// Removes a packet that left the network.

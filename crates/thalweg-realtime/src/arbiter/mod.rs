@@ -1,7 +1,7 @@
 //! The arbiter: emulates a network in real time, and decides on the packets that endpoints hold.
 //!
 //! ```text
-//!   socket ─► Arbiter::receive ─► backlog of each endpoint ─► ArbiterSession ─► Network (slots by the clock)
+//!   socket ─► Arbiter::receive ─► backlog of each endpoint ─► ArbiterSession ─► slots by the clock
 //!   socket ◄─ Arbiter::transmit ◄──────────── answers ◄─ ArbiterSession ◄─ outcomes ─┘
 //! ```
 //!
@@ -16,16 +16,19 @@
 //! endpoint, in turn, so an endpoint that floods fills its own backlog, and its further datagrams are dropped and counted.
 //!
 //! **Time.** The caller passes the time since the start of slot 0 from a monotonic clock; the module reads no clock, except
-//! [`serve`](serve::serve). Slots follow it by the rules of [`thalweg_emulator::core::pacer`]. While no packet is in the network, slots are skipped,
-//! which has the same result, and the thread may sleep.
+//! [`serve`](serve::serve). Slots follow it by the rules of [`thalweg_emulator::core::pacer`]. In the arbiter's thread, slots are skipped while no packet
+//! is in the network, which has the same result, and the thread may sleep. Threads of their own never sleep ([`slots::shards`]).
 //!
-//! **Memory.** For each endpoint that has joined, that of its session and backlog; 36 bytes for each packet in the network.
+//! **Memory.** For each endpoint that has joined, that of its session and backlog; 36 bytes for each packet in the network; 32 MB for queue
+//! lengths over time, if they are recorded.
 //!
 //! | module | contents |
 //! |---|---|
 //! | [`options`] | options |
 //! | `peers` | endpoints, their addresses, sessions and backlogs |
 //! | `ledger` | the requests of the packets in the network |
+//! | [`slots`] | who runs the slots: the arbiter's thread, or others |
+//! | [`queue_series`] | queue lengths of some ports over time |
 //! | [`report`] | what is counted |
 //! | [`watchdog`] | a secondary arbiter waits until the primary is silent |
 //! | [`live_status`] | its state while it runs, for a tool that asks |
@@ -36,18 +39,18 @@ mod ledger;
 pub mod live_status;
 pub mod options;
 mod peers;
+pub mod queue_series;
 pub mod report;
 pub mod serve;
+pub mod slots;
 pub mod socket;
 pub mod watchdog;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use thalweg_emulator::core::events::{Event, EventQueue};
-use thalweg_emulator::core::occupancy::Sampler;
-use thalweg_emulator::core::pacer::{Pacer, Pauses};
 use thalweg_emulator::packet::{FRAMING, SHORTEST};
 use thalweg_emulator::{Fate, Network, Outcome, Packet, Slot};
 use thalweg_network::{EndpointId, PortIndex, RouterId};
@@ -60,37 +63,29 @@ pub use live_status::LiveStatus;
 pub use options::{Options, OptionsError};
 use peers::Peers;
 pub use report::{DatagramTally, EndpointReport, EndpointTally, Refused, Report};
+use slots::Slots;
+use slots::one_thread::OneThread;
+pub use slots::shards::Shards;
 pub use socket::BatchSocket;
 pub use watchdog::{Watchdog, WatchdogOptions};
-
-/// Slots that run before the socket is looked at again, while the network is behind.
-const SLOTS_PER_TURN: u32 = 64;
 
 /// The time between looks for datagrams while the network is empty.
 const IDLE_LOOK: Nanos = Nanos::from_millis(1);
 
-/// If nobody looks for datagrams for longer than this while the network is empty, its slots are late: a packet may have been waiting.
-const IDLE_LIMIT: Nanos = Nanos::from_millis(2);
-
 /// An arbiter without a socket and without a clock.
 pub struct Arbiter {
     options: Options,
-    network: Box<dyn Network>,
-    pacer: Pacer,
+    slots: Box<dyn Slots>,
     peers: Peers,
     ledger: Ledger,
+    /// The number of endpoints in the topology.
+    endpoints: usize,
     /// Requests for the next slot.
     requests: Vec<thalweg_emulator::Request>,
     /// Requests of the current datagram.
     arrived: Vec<(RequestId, Flow, Request)>,
-    outcomes: Vec<Outcome>,
-    planned: VecDeque<(Slot, Event)>,
-    events: Arc<EventQueue>,
-    sampler: Sampler,
     /// Bytes of the longest packet, framing included.
     longest: u16,
-    /// When the thread last looked for datagrams.
-    looked_at: Timestamp,
     report: Report,
 }
 
@@ -108,32 +103,55 @@ impl Arbiter {
         session: Session,
     ) -> Result<Arbiter, OptionsError> {
         options.check()?;
-        let topology = network.topology();
-        let ports = topology
-            .router_ids()
-            .flat_map(|router| (0..topology.ports(router) as u16).map(move |port| (router, PortIndex(port))));
-        let sampler = Sampler::new(network.clock().slots_in(options.sample_every), ports);
-        Ok(Arbiter {
-            pacer: Pacer::new(network.clock(), options.pace, Pauses::default()),
-            peers: Peers::new(&options, topology.endpoints().len(), session),
+        let endpoints = network.topology().endpoints().len();
+        let slots = OneThread::new(network, planned, &options);
+        Ok(Arbiter::with(options, Box::new(slots), endpoints, mtu, session))
+    }
+
+    /// An arbiter whose network runs in threads of its own. See [`new`](Arbiter::new).
+    ///
+    /// # Errors
+    /// The first invalid option.
+    pub fn with_shards(
+        options: Options,
+        shards: Shards,
+        mtu: u16,
+        session: Session,
+    ) -> Result<Arbiter, OptionsError> {
+        options.check()?;
+        let endpoints = shards.endpoints();
+        Ok(Arbiter::with(options, Box::new(shards), endpoints, mtu, session))
+    }
+
+    fn with(
+        options: Options,
+        slots: Box<dyn Slots>,
+        endpoints: usize,
+        mtu: u16,
+        session: Session,
+    ) -> Arbiter {
+        Arbiter {
+            slots,
+            peers: Peers::new(&options, endpoints, session),
             ledger: Ledger::new(options.max_in_flight),
+            endpoints,
             requests: Vec::new(),
             arrived: Vec::new(),
-            outcomes: Vec::new(),
-            planned: planned.into(),
-            events: Arc::new(EventQueue::new(1)),
-            sampler,
             longest: mtu.saturating_add(FRAMING),
-            looked_at: Timestamp(0),
             report: Report::default(),
-            network,
             options,
-        })
+        }
+    }
+
+    /// Keeps the queue lengths of `ports` over time for the report: the latest [`MAX_SAMPLES`](queue_series::MAX_SAMPLES). Returns
+    /// false if the network runs in threads of its own, which do not keep them.
+    pub fn record_queues(&mut self, ports: Vec<(RouterId, PortIndex)>) -> bool {
+        self.slots.record_queues(ports)
     }
 
     /// The queue of events that the network takes at the start of its next slot: failures, repairs, new tables.
     pub fn events(&self) -> Arc<EventQueue> {
-        Arc::clone(&self.events)
+        self.slots.events()
     }
 
     /// The options.
@@ -150,29 +168,15 @@ impl Arbiter {
     /// slot 0.
     pub fn turn(&mut self, clock: &mut dyn FnMut() -> Timestamp) {
         self.process(clock());
-        let now = clock();
-        if self.is_empty() {
-            self.skip(now);
-            self.apply_events();
-        }
-        for _ in 0..SLOTS_PER_TURN {
-            let (now, slot) = (clock(), self.network.now());
-            if Nanos(now.0) < self.pacer.due(slot) || self.is_empty() {
-                break;
-            }
-            self.pacer.start(slot, Nanos(now.0));
-            self.slot(now);
-        }
-    }
-
-    /// Whether nothing can happen in the next slot.
-    fn is_empty(&self) -> bool {
-        self.ledger.is_empty() && self.requests.is_empty()
+        let Arbiter { slots, requests, ledger, peers, report, .. } = self;
+        slots.turn(clock, requests, &mut |now, outcome, in_network| {
+            let entry = ledger.remove(outcome.packet.id());
+            leave(peers, report, &entry, now, outcome, EmulatedDelay::from_nanos(in_network));
+        });
     }
 
     /// Takes the requests of up to [`Options::datagrams_per_turn`] datagrams of each endpoint.
     fn process(&mut self, now: Timestamp) {
-        let was_empty = self.is_empty();
         for _ in 0..self.peers.waiting() {
             let Some((endpoint, mut backlog)) = self.peers.next_turn() else { break };
             for _ in 0..self.options.datagrams_per_turn {
@@ -181,10 +185,6 @@ impl Arbiter {
                 self.peers.recycle(bytes);
             }
             self.peers.end_turn(endpoint, backlog);
-        }
-        if was_empty && !self.is_empty() {
-            // These packets enter the slot that starts next.
-            self.skip(now);
         }
     }
 
@@ -209,14 +209,11 @@ impl Arbiter {
         let length = request.length.saturating_add(FRAMING).max(SHORTEST);
         let refused = match () {
             () if flow.source != endpoint => Some(Refused::Source),
-            () if usize::from(flow.destination) >= self.network.topology().endpoints().len() => {
-                Some(Refused::Destination)
-            }
+            () if usize::from(flow.destination) >= self.endpoints => Some(Refused::Destination),
             () if length > self.longest => Some(Refused::Length),
             () => None,
         };
-        // Entered later, when the slot is known.
-        let entry = Entry { endpoint, id, traffic_class: request.traffic_class, entered: Slot(0) };
+        let entry = Entry { endpoint, id, traffic_class: request.traffic_class };
         let number = match refused {
             Some(refused) => Err(refused),
             None => self.ledger.insert(entry).ok_or(Refused::Full),
@@ -232,92 +229,10 @@ impl Arbiter {
             Err(refused) => {
                 let tally = self.peers.tally(endpoint);
                 tally.refused[refused as usize] += 1;
-                self.answer(now, endpoint, id, Verdict::Drop, EmulatedDelay::ZERO);
+                let Arbiter { peers, report, .. } = self;
+                answer(peers, report, &entry, now, Verdict::Drop, EmulatedDelay::ZERO);
             }
         }
-    }
-
-    fn answer(
-        &mut self,
-        now: Timestamp,
-        endpoint: u16,
-        id: RequestId,
-        verdict: Verdict,
-        emulated: EmulatedDelay,
-    ) {
-        if let Some(peer) = self.peers.get(endpoint)
-            && peer.session.answer(now, id, verdict, emulated).is_ok()
-        {
-            self.report.answers += 1;
-        }
-    }
-
-    /// Continues with the slot that starts at `now` or next, since the network is empty.
-    fn skip(&mut self, now: Timestamp) {
-        let expected = Nanos(self.looked_at.0).saturating_add(IDLE_LIMIT);
-        let next = self.pacer.resume(self.network.now(), expected, Nanos(now.0));
-        self.network.skip_to(next);
-        self.looked_at = now;
-    }
-
-    fn slot(&mut self, now: Timestamp) {
-        // What left the network by the start of this slot.
-        let mut outcomes = std::mem::take(&mut self.outcomes);
-        for outcome in outcomes.drain(..) {
-            self.outcome(now, &outcome);
-        }
-        self.apply_events();
-        let slot = self.network.now();
-        let network = &mut self.network;
-        self.sampler.slot(slot, |router, port| network.port_backlog(router, port).packets);
-        self.requests.iter().for_each(|request| self.ledger.enter(request.packet.id(), slot));
-        network.inject(&self.requests);
-        self.requests.clear();
-        network.advance(&mut outcomes);
-        self.outcomes = outcomes;
-        self.looked_at = now;
-    }
-
-    fn apply_events(&mut self) {
-        let slot = self.network.now();
-        while let Some((_, event)) = self.planned.pop_front_if(|(at, _)| *at <= slot) {
-            self.apply(event);
-        }
-        while let Some(event) = self.events.take(0) {
-            self.apply(event);
-        }
-    }
-
-    fn apply(&mut self, event: Event) {
-        match event {
-            Event::Fail(link) => self.network.fail(link),
-            Event::Repair(link) => self.network.repair(link),
-            Event::Rewire => self.network.rewire(),
-            Event::SetForwarding(router, table) => self.network.set_forwarding(router, table),
-        }
-        self.report.events += 1;
-    }
-
-    fn outcome(&mut self, now: Timestamp, outcome: &Outcome) {
-        let Entry { endpoint, id, traffic_class, entered } = self.ledger.remove(outcome.packet.id());
-        let emulated = self.network.clock().start_of(Slot(self.network.now().0 - entered.0));
-        let emulated = EmulatedDelay::from_nanos(Nanos(emulated.0));
-        let tally = self.peers.tally(endpoint);
-        let verdict = match outcome.fate {
-            Fate::Dropped(place, reason) => {
-                tally.dropped += 1;
-                *self.report.drops.entry((place, reason)).or_default() += 1;
-                Verdict::Drop
-            }
-            Fate::Delivered => {
-                tally.delivered += 1;
-                let verdict = verdict(traffic_class, outcome.packet.traffic_class());
-                let is_marked = verdict != Verdict::Send && outcome.packet.traffic_class() & 0b11 == 0b11;
-                tally.marked += u64::from(is_marked);
-                verdict
-            }
-        };
-        self.answer(now, endpoint, id, verdict, emulated);
     }
 
     /// Sends what is due: answers, repeated answers and acknowledgements. `send` gets the address of the endpoint.
@@ -327,9 +242,9 @@ impl Arbiter {
 
     /// The time of the next [`turn`](Arbiter::turn) and [`transmit`](Arbiter::transmit), if no datagram arrives before.
     pub fn next_event(&self, now: Timestamp) -> Timestamp {
-        let slot = match self.is_empty() {
-            true => now + IDLE_LOOK,
-            false => Timestamp(self.pacer.due(self.network.now()).0),
+        let slot = match self.is_busy() {
+            true => self.slots.next_turn(now),
+            false => now + IDLE_LOOK,
         };
         let slot = if self.peers.waiting() > 0 { now } else { slot };
         self.peers.next_event().map_or(slot, |event| event.min(slot))
@@ -337,12 +252,22 @@ impl Arbiter {
 
     /// Whether packets are in the network, so that slots have to start on time.
     pub fn is_busy(&self) -> bool {
-        !self.is_empty()
+        !self.ledger.is_empty()
+    }
+
+    /// Whether the network has ended by itself, because a thread failed.
+    pub fn has_failed(&self) -> bool {
+        self.slots.has_failed()
+    }
+
+    /// Ends the network. No turn follows.
+    pub fn end(&mut self) {
+        self.slots.end();
     }
 
     /// The state at `now`. `is_active` says whether it decides on packets.
     pub fn live_status(&self, now: Timestamp, is_active: bool) -> LiveStatus {
-        let punctuality = self.pacer.punctuality();
+        let punctuality = self.slots.punctuality();
         LiveStatus {
             is_active,
             is_valid: punctuality.is_valid(&self.options.pace),
@@ -377,27 +302,59 @@ impl Arbiter {
 
     /// What has been counted until `now`.
     pub fn report(&self, now: Timestamp) -> Report {
-        let punctuality = self.pacer.punctuality();
-        let queue = |(router, port, occupancy): &(RouterId, PortIndex, _)| {
-            let occupancy: &thalweg_emulator::core::occupancy::Occupancy = occupancy;
-            (*router, *port, occupancy.clone())
-        };
-        Report {
+        let mut report = Report {
             duration: Nanos(now.0),
-            punctuality,
-            is_valid: punctuality.is_valid(&self.options.pace),
             in_flight: self.ledger.len().into(),
-            queues: self.sampler.ports().iter().map(queue).collect(),
-            ports: self
-                .sampler
-                .ports()
-                .iter()
-                .map(|(router, port, _)| (*router, *port, self.network.port_tally(*router, *port)))
-                .collect(),
             datagrams: self.peers.datagrams,
             endpoints: self.peers.report(),
             ..self.report.clone()
+        };
+        self.slots.report(&mut report);
+        report.is_valid = report.punctuality.is_valid(&self.options.pace);
+        report
+    }
+}
+
+/// A packet has left the network.
+fn leave(
+    peers: &mut Peers,
+    report: &mut Report,
+    entry: &Entry,
+    now: Timestamp,
+    outcome: &Outcome,
+    emulated: EmulatedDelay,
+) {
+    let tally = peers.tally(entry.endpoint);
+    let verdict = match outcome.fate {
+        Fate::Dropped(place, reason) => {
+            tally.dropped += 1;
+            *report.drops.entry((place, reason)).or_default() += 1;
+            Verdict::Drop
         }
+        Fate::Delivered => {
+            tally.delivered += 1;
+            let verdict = verdict(entry.traffic_class, outcome.packet.traffic_class());
+            let is_marked = verdict != Verdict::Send && outcome.packet.traffic_class() & 0b11 == 0b11;
+            tally.marked += u64::from(is_marked);
+            verdict
+        }
+    };
+    answer(peers, report, entry, now, verdict, emulated);
+}
+
+/// Answers a request.
+fn answer(
+    peers: &mut Peers,
+    report: &mut Report,
+    entry: &Entry,
+    now: Timestamp,
+    verdict: Verdict,
+    emulated: EmulatedDelay,
+) {
+    if let Some(peer) = peers.get(entry.endpoint)
+        && peer.session.answer(now, entry.id, verdict, emulated).is_ok()
+    {
+        report.answers += 1;
     }
 }
 

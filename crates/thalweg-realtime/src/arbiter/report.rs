@@ -10,6 +10,7 @@ use thalweg_emulator::{Place, Reason};
 use thalweg_network::{PortIndex, RouterId};
 use thalweg_wire::Nanos;
 
+use super::queue_series::QueueSeries;
 use crate::protocol::ArbiterCounters;
 
 /// Why a request was answered by *drop* without an emulation.
@@ -117,6 +118,8 @@ pub struct Report {
     pub endpoints: Vec<EndpointReport>,
     /// Sampled queue lengths of all ports.
     pub queues: Vec<(RouterId, PortIndex, Occupancy)>,
+    /// Queue lengths over time of the ports that were asked for.
+    pub series: QueueSeries,
     /// Counters of all ports.
     pub ports: Vec<(RouterId, PortIndex, PortTally)>,
     /// Datagrams that the socket refused to send.

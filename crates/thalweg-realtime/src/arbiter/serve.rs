@@ -1,4 +1,4 @@
-//! The thread of an arbiter: it alternates between the socket and slots, on one core.
+//! The thread of an arbiter: it alternates between the socket and slots, or the rings to threads that run slots.
 //!
 //! While packets are in the network, it never blocks, and makes a system call for the socket every [`LOOK`] at most; slots themselves make
 //! none. While the network is empty and no protocol timer is due within a millisecond, it sleeps until a datagram arrives, or for a millisecond. So an idle arbiter
@@ -22,9 +22,8 @@ const RECEIVES: usize = 4;
 /// A shorter time is waited for without sleeping: the kernel rounds it up to milliseconds, and acknowledgements would be late.
 const MIN_SLEEP: Nanos = Nanos::from_millis(1);
 
-/// A monotonic clock that starts now, as slot 0.
-pub fn monotonic_clock() -> impl FnMut() -> Timestamp {
-    let start = Instant::now();
+/// A monotonic clock of the time since `start`, when slot 0 starts.
+pub fn monotonic_clock(start: Instant) -> impl FnMut() -> Timestamp {
     move || Timestamp(start.elapsed().as_nanos() as u64)
 }
 
@@ -32,7 +31,7 @@ pub fn monotonic_clock() -> impl FnMut() -> Timestamp {
 /// a secondary.
 ///
 /// # Errors
-/// If the socket fails.
+/// If the socket fails, or a thread of the network.
 pub fn serve(
     arbiter: &mut Arbiter,
     socket: &mut BatchSocket,
@@ -56,6 +55,9 @@ pub fn serve(
         now = clock();
         arbiter.transmit(now, |to, datagram| socket.send(to, datagram));
         socket.flush();
+        if arbiter.has_failed() {
+            return Err(io::Error::other("a thread of the emulated network has failed"));
+        }
         if received == 0 && !arbiter.is_busy() {
             let wait = arbiter.next_event(now).since(now);
             if wait >= MIN_SLEEP {
@@ -65,6 +67,7 @@ pub fn serve(
         }
         now = clock();
     }
+    arbiter.end();
     Ok(Report {
         send_errors: socket.send_errors,
         took_over_at: watchdog.as_ref().and_then(Watchdog::took_over_at).map(|at| Nanos(at.0)),

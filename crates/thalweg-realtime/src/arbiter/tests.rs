@@ -3,7 +3,7 @@ mod faults;
 use std::collections::HashMap;
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use thalweg_emulator::core::blueprint::Blueprint;
 use thalweg_emulator::schemes::Scheme;
@@ -430,12 +430,12 @@ fn endpoints_over_udp_get_their_decisions_and_a_secondary_takes_over() {
         let mut arbiter =
             Arbiter::new(Options::default(), network(&scheme("droptail")), MTU, Vec::new(), session(number))
                 .unwrap();
-        serve(&mut arbiter, &mut socket, watchdog, &mut monotonic_clock(), None, stop).unwrap()
+        serve(&mut arbiter, &mut socket, watchdog, &mut monotonic_clock(Instant::now()), None, stop).unwrap()
     };
     let [first, second] = std::thread::scope(|scope| {
         let first = scope.spawn(|| run(primary, 10, None, &stops[0]));
         let second = scope.spawn(|| run(secondary, 10, Some(watchdog), &stops[1]));
-        let mut clock = monotonic_clock();
+        let mut clock = monotonic_clock(Instant::now());
         let mut send = |host: &mut Host, packets: u32| {
             (0..packets).for_each(|_| {
                 host.endpoint.submit(clock(), &submission(0, 1, MTU)).unwrap();

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{HeadroomJson, line, nanoseconds, verdict};
 use crate::emulated::ArbiterRun;
-use crate::scenarios::emulated_latency::{Measurement, Path, RATES, Results, bounds};
+use crate::scenarios::emulated_latency::{ArbiterAtRate, Measurement, Path, RATES, Results, bounds};
 use crate::scenarios::isolate::bounds::Check;
 
 /// Returns the results of `emulated-latency` as text.
@@ -40,13 +40,17 @@ pub fn emulated_latency(results: &Results) -> String {
     if unseen > 0 {
         let _ = writeln!(text, "{unseen} frames lost before the record: counts are too low");
     }
-    let ArbiterRun { slots, late_slots, skipped_slots, late_share, worst_delay_ns, .. } = results.arbiter;
-    let _ = writeln!(
-        text,
-        "\narbiter: {late_slots} of {slots} slots late, {skipped_slots} skipped ({:.4} %), worst delay {:.0} us",
-        100.0 * late_share,
-        worst_delay_ns as f64 / 1e3
-    );
+    let _ = writeln!(text, "\nruns of the arbiter");
+    for ArbiterAtRate { packets_per_second, run } in &results.arbiters {
+        let ArbiterRun { valid, slots, late_slots, skipped_slots, late_share, worst_delay_ns, .. } = run;
+        let _ = writeln!(
+            text,
+            "{packets_per_second:>10} packets/s: {}, {late_slots} of {slots} slots late, {skipped_slots} skipped ({:.4} %), worst delay {:.0} us",
+            if *valid { "valid" } else { "INVALID" },
+            100.0 * late_share,
+            *worst_delay_ns as f64 / 1e3
+        );
+    }
     let _ = writeln!(text, "\nclaims");
     for check in bounds::check(results) {
         let _ = writeln!(text, "{check}");
@@ -80,7 +84,7 @@ pub fn emulated_latency_json(results: &Results) -> String {
         trials: u32,
         duration_ns: u64,
         measurements: &'a [Measurement],
-        arbiter: &'a ArbiterRun,
+        arbiters: &'a [ArbiterAtRate],
         checks: Vec<Check>,
         headroom: HeadroomJson,
     }
@@ -89,7 +93,7 @@ pub fn emulated_latency_json(results: &Results) -> String {
         trials: results.options.trials,
         duration_ns: nanoseconds(results.options.duration),
         measurements: &results.measurements,
-        arbiter: &results.arbiter,
+        arbiters: &results.arbiters,
         checks: bounds::check(results),
         headroom: HeadroomJson::from(&results.headroom),
     })

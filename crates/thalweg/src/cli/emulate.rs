@@ -48,7 +48,8 @@ pub(super) struct EmulateArgs {
     ///
     /// A sweep runs as many experiments at a time. If it has fewer, each uses an equal part of the threads. An experiment with hosts
     /// (`[[workload]]`) or monitor ports (`[[mirror]]`) runs on one thread, one with `[[packets]]` alone on several, which pays off in large
-    /// networks. Results do not depend on the number of threads.
+    /// networks. Results do not depend on the number of threads. In real time, one thread receives and sends, and the others run parts of the network; each needs
+    /// a processor of its own. With one thread, the default, it does both.
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
 
@@ -120,7 +121,15 @@ impl EmulateArgs {
         if self.real_time.real_time {
             self.create_output()?;
             stop_on_signals(&stop)?;
-            return self.real_time.run(&experiment, self.output.as_deref(), self.json, &stop);
+            let tables =
+                self.output.as_deref().map(|folder| (folder, self.format.unwrap_or_default().into()));
+            return self.real_time.run(
+                (path, &experiment),
+                tables,
+                self.threads.unwrap_or(1),
+                self.json,
+                &stop,
+            );
         }
         match self.sweep.is_empty() {
             true => self.single(&experiment, &stop),

@@ -27,7 +27,8 @@ use thalweg_scenarios::configuration::ActuatorKind;
 use thalweg_scenarios::scenarios::faults::Fault;
 use thalweg_scenarios::scenarios::workload::{Method, Pattern};
 use thalweg_scenarios::scenarios::{
-    Setting, collide, emulated_latency, faults, isolate, reroute_latency, switch_buffer, udp, workload,
+    Setting, collide, emulated_latency, emulated_queues, faults, isolate, reroute_latency, switch_buffer,
+    udp, workload,
 };
 use thalweg_scenarios::{openflow, plot, report, shape};
 
@@ -159,11 +160,11 @@ struct RunArgs {
     #[arg(value_name = "SCENARIO", value_enum)]
     scenario: Scenario,
 
-    /// Number of trials of `collide`, of `emulated-latency`, of `isolate`, of each case in `switch-buffer`, and of each actuator in `reroute-latency` [default: 10].
+    /// Number of trials of `collide`, of `emulated-latency`, of each scheme in `emulated-queues` (default 3), of `isolate`, of each case in `switch-buffer`, and of each actuator in `reroute-latency` [default: 10].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     trials: Option<u32>,
 
-    /// `udp`: duration of the flow (default 60s). `emulated-latency`: duration of each measurement (default 2s). `isolate`, `switch-buffer`: duration of the flow in each run (default 5s and 60s). `stride`, `bijection`, `random`, `shuffle`: each host sends as much as its
+    /// `udp`: duration of the flow (default 60s). `emulated-latency`: duration of each measurement (default 2s). `emulated-queues`, `isolate`, `switch-buffer`: duration of the flows in each run (default 10s, 5s and 60s). `stride`, `bijection`, `random`, `shuffle`: each host sends as much as its
     /// link carries in this time (default 5s).
     #[arg(long, value_name = "TIME", value_parser = duration)]
     duration: Option<Duration>,
@@ -192,12 +193,12 @@ struct RunArgs {
     #[arg(long, value_name = "ACTUATOR", value_parser = parsed::<isolate::Actuator>)]
     actuator: Option<isolate::Actuator>,
 
-    /// Random seed of sender and receiver pairs, trees, faults, and background traffic.
+    /// Random seed of sender and receiver pairs, trees, faults, background traffic, and emulated hosts.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
     /// Rate of all links; of `isolate` and `switch-buffer`: of the link behind the router [default: 100 Mbit/s, 20 Mbit/s on the fat tree, 200
-    /// Mbit/s for `isolate`].
+    /// Mbit/s for `isolate`, 500 Mbit/s for `emulated-queues`].
     #[arg(long, value_name = "RATE", value_parser = parsed::<BitRate>)]
     rate: Option<BitRate>,
 
@@ -241,6 +242,8 @@ enum Scenario {
     SwitchBuffer,
     /// Latency that the real-time emulation of a network adds to packets, by their rate
     EmulatedLatency,
+    /// Throughput and queue of five senders to one receiver over the real-time emulation, beside those of emulated hosts
+    EmulatedQueues,
     /// Fault injection: forwarding and rerouting recover from every fault
     Faults,
     /// Fat tree: host i sends to host i + 8
@@ -258,6 +261,7 @@ impl Scenario {
     const fn default_rate(self) -> BitRate {
         match self {
             Scenario::Isolate => isolate::DEFAULT_RATE,
+            Scenario::EmulatedQueues => emulated_queues::DEFAULT_RATE,
             Scenario::SwitchBuffer => switch_buffer::DEFAULT_RATE,
             _ if self.is_workload() => TREE_RATE,
             _ => DEFAULT_RATE,
@@ -420,6 +424,19 @@ impl RunArgs {
                 self.save("emulated-latency", &json, Some(plot::emulated_latency(&results)))?;
                 return super::print(if self.json { json } else { report::emulated_latency(&results) });
             }
+            Scenario::EmulatedQueues => {
+                let options = emulated_queues::Options {
+                    trials: self.trials.unwrap_or(emulated_queues::DEFAULT_TRIALS),
+                    duration: self.time(emulated_queues::DEFAULT_SECONDS),
+                    seed: self.seed,
+                };
+                let stop = Arc::clone(&setting.stop);
+                let hosts = |text: &str, folder: &Path| emulated::hosts(text, folder, &stop);
+                let results = emulated_queues::run(&options, &emulated::planner, &hosts, &mut setting)?;
+                let json = report::emulated_queues_json(&results);
+                self.save("emulated-queues", &json, Some(plot::emulated_queues(&results)))?;
+                return super::print(if self.json { json } else { report::emulated_queues(&results) });
+            }
             Scenario::Faults => {
                 let faults = if self.fault.is_empty() { &Fault::ALL } else { self.fault.as_slice() };
                 let results = faults::run(faults, self.seed, &mut setting)?;
@@ -452,25 +469,30 @@ impl RunArgs {
 
     /// Refuses options that the scenario does not have.
     fn check_options(&self) -> Result<(), UsageError> {
-        use Scenario::{Collide, EmulatedLatency, Faults, Isolate, RerouteLatency, SwitchBuffer, Udp};
+        use Scenario::{
+            Collide, EmulatedLatency, EmulatedQueues, Faults, Isolate, RerouteLatency, SwitchBuffer, Udp,
+        };
         let (scenario, is_workload) = (self.scenario, self.scenario.is_workload());
-        let has_trials =
-            matches!(scenario, Collide | EmulatedLatency | Isolate | RerouteLatency | SwitchBuffer);
+        let has_trials = matches!(
+            scenario,
+            Collide | EmulatedLatency | EmulatedQueues | Isolate | RerouteLatency | SwitchBuffer
+        );
         let workloads = "stride, bijection, random and shuffle";
         for (flag, is_given, applies, to) in [
             (
                 "--trials",
                 self.trials.is_some(),
                 has_trials,
-                "collide, emulated-latency, isolate, reroute-latency and switch-buffer",
+                "collide, emulated-latency, emulated-queues, isolate, reroute-latency and switch-buffer",
             ),
             ("--flight-duration", self.flight_duration.is_some(), scenario == Isolate, "isolate"),
             ("--actuator", self.actuator.is_some(), scenario == Isolate, "isolate"),
             (
                 "--duration",
                 self.duration.is_some(),
-                is_workload || matches!(scenario, EmulatedLatency | Isolate | SwitchBuffer | Udp),
-                &format!("udp, emulated-latency, isolate, switch-buffer, {workloads}"),
+                is_workload
+                    || matches!(scenario, EmulatedLatency | EmulatedQueues | Isolate | SwitchBuffer | Udp),
+                &format!("udp, emulated-latency, emulated-queues, isolate, switch-buffer, {workloads}"),
             ),
             ("--method", !self.method.is_empty(), is_workload, workloads),
             ("--rate", self.rate.is_some(), scenario != EmulatedLatency, "all other scenarios"),
@@ -479,7 +501,7 @@ impl RunArgs {
             (
                 "--print-config",
                 self.print_config,
-                !matches!(scenario, EmulatedLatency | SwitchBuffer),
+                !matches!(scenario, EmulatedLatency | EmulatedQueues | SwitchBuffer),
                 "all other scenarios, in which a daemon runs",
             ),
         ] {
@@ -510,7 +532,9 @@ impl RunArgs {
                 self.save_text("thalweg.toml", &text)?;
                 return super::print(text);
             }
-            Scenario::EmulatedLatency | Scenario::SwitchBuffer => unreachable!("its options are checked"),
+            Scenario::EmulatedLatency | Scenario::EmulatedQueues | Scenario::SwitchBuffer => {
+                unreachable!("its options are checked")
+            }
             Scenario::Stride | Scenario::Bijection | Scenario::Random | Scenario::Shuffle => {
                 let method = self.method.first().copied().unwrap_or(Method::Planck);
                 workload::files(method, self.seed, setting)?

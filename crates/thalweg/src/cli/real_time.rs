@@ -3,29 +3,31 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 
 use anyhow::Context;
 use clap::Args;
 use thalweg_emulator::Slot;
-use thalweg_experiment::{Experiment, Plan};
+use thalweg_experiment::{Experiment, Plan, files, plots};
 use thalweg_linux::clock::realtime;
 use thalweg_realtime::arbiter::serve::{monotonic_clock, serve};
-use thalweg_realtime::arbiter::{Arbiter, BatchSocket, Options, Watchdog, WatchdogOptions};
+use thalweg_realtime::arbiter::{Arbiter, BatchSocket, Options, Shards, Watchdog, WatchdogOptions};
 use thalweg_wire::emulation_protocol::Session;
 use thalweg_wire::{Nanos, Timestamp};
 
 use super::exit_code::UsageError;
 use crate::config::value::parse;
 use crate::console;
-use crate::emulate::real_time;
+use crate::emulate::{real_paths, real_time};
 
 /// Options of a real-time emulation.
 #[derive(Args, Debug)]
 pub(super) struct RealTimeArgs {
     /// Emulate in real time: decide on the packets of endpoints, which send requests by UDP.
     ///
-    /// Takes topology, scheme, routing and failures from the file. Runs until SIGINT or SIGTERM.
-    #[arg(long, help_heading = "Real time", conflicts_with_all = ["sweep", "threads", "format", "print_config"])]
+    /// Takes topology, scheme, routing and failures from the file. Runs until SIGINT or SIGTERM. With --output, writes the report
+    /// (`real-time.json`), and queue lengths over time (`queues`) of the ports that the file names in `[measure]`.
+    #[arg(long, help_heading = "Real time", conflicts_with_all = ["sweep", "print_config"])]
     pub(super) real_time: bool,
 
     /// Address for the endpoints' requests [default: 127.0.0.1:6589].
@@ -44,6 +46,12 @@ pub(super) struct RealTimeArgs {
     #[arg(long, value_name = "SHARE", help_heading = "Real time", requires = "real_time")]
     late_share: Option<f64>,
 
+    /// All paths of the real network between two hosts have the same delay, for instance because one switch connects them.
+    ///
+    /// Without it, a topology with several paths is refused: real packets may take others than the emulated ones.
+    #[arg(long, help_heading = "Real time", requires = "real_time")]
+    equal_paths: bool,
+
     /// Wait as a secondary, and take over when the arbiter at this address is silent for 25 ms.
     #[arg(long, value_name = "ADDRESS:PORT", help_heading = "Real time", requires = "real_time")]
     standby_of: Option<String>,
@@ -53,28 +61,49 @@ pub(super) struct RealTimeArgs {
 const LISTEN: ([u8; 4], u16) = ([127, 0, 0, 1], 6_589);
 
 impl RealTimeArgs {
-    /// Serves endpoints until `stop` is set, and reports.
+    /// Serves endpoints on so many threads until `stop` is set, and reports. `tables` is the folder for files, with the format of
+    /// tables.
     ///
     /// # Errors
     /// If the experiment or an option is invalid, the address cannot be used, or the report cannot be written.
     pub(super) fn run(
         &self,
-        experiment: &Experiment,
-        output: Option<&Path>,
+        (path, experiment): (&Path, &Experiment),
+        tables: Option<(&Path, files::Format)>,
+        threads: usize,
         json: bool,
         stop: &AtomicBool,
     ) -> anyhow::Result<()> {
         let plan = Plan::for_real_time(experiment)?;
         plan.warnings.iter().for_each(console::warn);
-        let options = self.options();
+        if !self.equal_paths {
+            real_paths::check(&plan.topology)
+                .map_err(|error| UsageError(format!("{}: {error}", path.display())))?;
+        }
+        let options = self.options(&plan);
         options.check().map_err(|error| UsageError(error.to_string()))?;
         let watchdog = self.standby_of.as_deref().map(primary).transpose()?;
         let blueprint = plan.blueprint();
-        let network = thalweg_emulator::network::build(&plan.scheme, &blueprint)?;
         let clock = blueprint.clock;
         let events = plan.events.iter().map(|event| (clock.slot_at(event.at), event.in_network()));
         let events: Vec<(Slot, _)> = events.collect();
-        let mut arbiter = Arbiter::new(options, network, plan.mtu, events, next_session())?;
+        let session = next_session();
+        let (mut arbiter, start) = match threads {
+            0 | 1 => {
+                let network = thalweg_emulator::network::build(&plan.scheme, &blueprint)?;
+                (Arbiter::new(options, network, plan.mtu, events, session)?, None)
+            }
+            _ => {
+                let start = Instant::now();
+                let shards = Shards::start(threads - 1, &blueprint, &plan.scheme, events, &options, start)?;
+                (Arbiter::with_shards(options, shards, plan.mtu, session)?, Some(start))
+            }
+        };
+        let records_queues = plan.measure.names_ports && tables.is_some();
+        let has_series = records_queues && arbiter.record_queues(plan.measure.ports.clone());
+        if records_queues && !has_series {
+            console::warn("queue lengths over time are not kept with several threads");
+        }
         let listen = self.listen.unwrap_or(LISTEN.into());
         let mut socket = BatchSocket::bind(listen, options.session.link.max_datagram)
             .with_context(|| format!("cannot listen on {listen}"))?;
@@ -83,18 +112,27 @@ impl RealTimeArgs {
         let role = if watchdog.is_some() { ", as a secondary" } else { "" };
         console::note(format_args!("emulating {endpoints} endpoints in real time on {address}{role}"));
         let until = self.duration.map(|duration| Timestamp(duration.0));
-        let report = serve(&mut arbiter, &mut socket, watchdog, &mut monotonic_clock(), until, stop)
+        let start = start.unwrap_or_else(Instant::now);
+        let started_at = Timestamp(realtime().0.saturating_sub(start.elapsed().as_nanos() as u64));
+        let report = serve(&mut arbiter, &mut socket, watchdog, &mut monotonic_clock(start), until, stop)
             .with_context(|| format!("cannot receive on {address}"))?;
-        let document = real_time::json(&plan, &options, &report);
-        if let Some(folder) = output {
+        let document = real_time::json(&plan, &options, &report, started_at);
+        if let Some((folder, format)) = tables {
             let path = folder.join("real-time.json");
             std::fs::write(&path, &document).with_context(|| format!("cannot write {}", path.display()))?;
+            if has_series {
+                let rows = real_time::queue_rows(&plan, &report);
+                files::write_rows(folder, format, &rows)?;
+                let title = format!("{}, {}, scheme {}", plan.name, plan.topology_name, plan.scheme.name());
+                plots::draw_queues(folder, &title, &rows, report.duration)?;
+            }
         }
         super::print(if json { document } else { real_time::text(&plan, &options, &report) })
     }
 
-    fn options(&self) -> Options {
+    fn options(&self, plan: &Plan) -> Options {
         let mut options = Options::default();
+        options.sample_every = plan.measure.queue_interval.unwrap_or(options.sample_every);
         options.pace.late_after = self.late_after.unwrap_or(options.pace.late_after);
         options.pace.max_late_share = self.late_share.unwrap_or(options.pace.max_late_share);
         options.pace.max_catch_up = options.pace.max_catch_up.max(options.pace.late_after);

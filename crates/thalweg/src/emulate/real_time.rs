@@ -5,16 +5,19 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 use thalweg_emulator::{Place, Reason};
 use thalweg_experiment::Plan;
+use thalweg_experiment::results::QueueRow;
 use thalweg_network::{EndpointId, Node, PortIndex, RouterId, Topology};
+use thalweg_realtime::arbiter::queue_series::QueueSample;
 use thalweg_realtime::arbiter::{EndpointReport, EndpointTally, Options, Refused, Report};
+use thalweg_wire::Timestamp;
 
 use crate::figures::grouped;
 
 /// Maximum rows of queues and drops in the text.
 const SHOWN: usize = 10;
 
-/// Formats the report as one JSON object and a newline.
-pub fn json(plan: &Plan, options: &Options, report: &Report) -> String {
+/// Formats the report of a run as one JSON object and a newline. Its slot 0 began at `started_at`.
+pub fn json(plan: &Plan, options: &Options, report: &Report, started_at: Timestamp) -> String {
     let topology = &plan.topology;
     let drops = report.drops.iter().map(|((place, reason), packets)| {
         json!({ "place": named(topology, *place), "reason": Reason::name(*reason), "packets": packets })
@@ -38,6 +41,7 @@ pub fn json(plan: &Plan, options: &Options, report: &Report) -> String {
         "topology": plan.topology_name,
         "scheme": plan.scheme.name(),
         "seed": plan.seed,
+        "started_at_ns": started_at.0,
         "duration_ns": report.duration.0,
         "valid": report.is_valid,
         "slots": pace.slots,
@@ -55,6 +59,7 @@ pub fn json(plan: &Plan, options: &Options, report: &Report) -> String {
         "drops": drops.collect::<Vec<Value>>(),
         "events": report.events,
         "queues": queues.collect::<Vec<Value>>(),
+        "queue_samples_left_out": report.series.left_out(),
         "endpoints": report.endpoints.iter().map(|one| endpoint(topology, one)).collect::<Vec<Value>>(),
         "datagrams": {
             "received": report.datagrams.received,
@@ -71,6 +76,23 @@ pub fn json(plan: &Plan, options: &Options, report: &Report) -> String {
     .to_string();
     document.push('\n');
     document
+}
+
+/// Returns the rows of the table `queues`: the queue lengths over time that were recorded.
+pub fn queue_rows(plan: &Plan, report: &Report) -> Vec<QueueRow> {
+    let (topology, clock) = (&plan.topology, plan.blueprint().clock);
+    let row = |sample: &QueueSample| {
+        let (router, port) = sample.port;
+        QueueRow {
+            time_ns: clock.start_of(sample.slot).0,
+            router: topology.name(Node::Router(router)).to_owned(),
+            port: port.0,
+            to: topology.name(topology.peer(router, port).node).to_owned(),
+            packets: sample.backlog.packets,
+            bytes: sample.backlog.bytes,
+        }
+    };
+    report.series.samples().map(row).collect()
 }
 
 fn packets(tally: &EndpointTally) -> Value {

@@ -23,7 +23,9 @@ use thalweg_scenarios::scenarios::isolate::run::{Latency, Run};
 use thalweg_scenarios::scenarios::isolate::saturation::Share;
 use thalweg_scenarios::scenarios::isolate::{self, Isolation};
 use thalweg_scenarios::scenarios::workload::{self, Method, Pattern};
-use thalweg_scenarios::scenarios::{HostPair, emulated_latency, reroute_latency, switch_buffer, udp};
+use thalweg_scenarios::scenarios::{
+    HostPair, emulated_latency, emulated_queues, reroute_latency, switch_buffer, udp,
+};
 use thalweg_wire::{BitRate, Nanos};
 
 const RATE: BitRate = BitRate(100_000_000);
@@ -40,6 +42,7 @@ pub(crate) fn all() -> impl Iterator<Item = Value> {
         isolate(),
         switch_buffer(),
         emulated_latency(),
+        emulated_queues(),
         workload(),
         faults(),
     ];
@@ -184,7 +187,34 @@ fn emulated_latency() -> String {
     report::emulated_latency_json(&emulated_latency::Results {
         options: emulated_latency::Options { trials: 1, duration: Duration::from_secs(2) },
         measurements: vec![measurement],
+        arbiters: vec![emulated_latency::ArbiterAtRate {
+            packets_per_second: emulated_latency::CLAIMED_RATE,
+            run: ArbiterRun { valid: true, slots: 9, requests: 2, ..ArbiterRun::default() },
+        }],
+        headroom: HEADROOM,
+    })
+}
+
+fn emulated_queues() -> String {
+    let measured = emulated_queues::Measured {
+        goodput_bps: 4.7e8,
+        queue: emulated_queues::QueueLengths::of(&[800, 900, 1_000]),
+    };
+    let run = emulated_queues::Run {
+        scheme: emulated_queues::experiment::Scheme::DropTail,
+        trial: 1,
+        real: measured.clone(),
+        hosts: measured,
+        samples: [vec![800, 900, 1_000], vec![800, 900, 1_000]],
+        overhead_ns: 90_000,
+        protocol_share: 0.015,
+        undecided_packets: 0,
         arbiter: ArbiterRun { valid: true, slots: 9, requests: 2, ..ArbiterRun::default() },
+    };
+    report::emulated_queues_json(&emulated_queues::Results {
+        options: emulated_queues::Options { trials: 1, duration: Duration::from_secs(10), seed: 1 },
+        rate: BitRate(500_000_000),
+        runs: vec![run],
         headroom: HEADROOM,
     })
 }

@@ -8,6 +8,7 @@ use thalweg_experiment::{Experiment, Plan};
 use thalweg_network::{EndpointId, PortIndex, RouterId};
 use thalweg_realtime::arbiter::{EndpointReport, EndpointTally, Options, Report};
 use thalweg_realtime::protocol::ArbiterCounters;
+use thalweg_wire::Timestamp;
 
 /// Returns the line of an arbiter.
 pub(crate) fn arbiter() -> Value {
@@ -26,7 +27,7 @@ pub(crate) fn arbiter() -> Value {
         queues: vec![(RouterId(0), PortIndex(0), Occupancy::default())],
         ..Report::default()
     };
-    serde_json::from_str(&real_time::json(&plan, &Options::default(), &report)).unwrap()
+    serde_json::from_str(&real_time::json(&plan, &Options::default(), &report, Timestamp(1))).unwrap()
 }
 
 /// Returns the lines of an endpoint.

@@ -225,6 +225,7 @@ fn late_slots_are_counted() {
             options: PaceOptions { late_after: Nanos(1_230), ..PaceOptions::default() },
             events: None,
             stop: None,
+            progress: None,
         }),
     };
     let punctuality = run.run(&mut shards, &mut drivers, |_| ()).punctuality[0];

@@ -5,8 +5,9 @@
 //! ```
 //!
 //! A datagram without a firewall mark is held by the endpoint of h0, until the arbiter has decided. One with the mark of the endpoints passes
-//! at once: the bare path is the same interface, bridge and receiver. Both are measured in turns at each rate. Latency is the
-//! time from the call of the sender to the kernel of the receiver, so it includes the emulated delay of a few microseconds.
+//! at once: the bare path is the same interface, bridge and receiver. Both are measured in turns at each rate. Each rate has a lab of its
+//! own, so the arbiter's verdict on late timeslots is that of the rate. Latency is the time from the call of the sender to the kernel of the receiver, so
+//! it includes the emulated delay of a few microseconds.
 //!
 //! | file | contents |
 //! |---|---|
@@ -97,6 +98,16 @@ pub struct Measurement {
     pub late_ns: u64,
 }
 
+/// What an arbiter reports on all measurements at a rate, those of the bare path included.
+#[derive(Clone, Debug, Serialize)]
+pub struct ArbiterAtRate {
+    /// Packets per second.
+    pub packets_per_second: u32,
+    /// Its report.
+    #[serde(flatten)]
+    pub run: ArbiterRun,
+}
+
 /// The results of all trials.
 #[derive(Clone, Debug)]
 pub struct Results {
@@ -104,8 +115,8 @@ pub struct Results {
     pub options: Options,
     /// By rate, the bare path first.
     pub measurements: Vec<Measurement>,
-    /// What the arbiter reports on the whole run.
-    pub arbiter: ArbiterRun,
+    /// What the arbiters report, by rate.
+    pub arbiters: Vec<ArbiterAtRate>,
     /// Headroom over the measurements at the rate of the claims.
     pub headroom: Headroom,
 }
@@ -119,16 +130,30 @@ pub fn run(
     planner: &Planner<'_>,
     setting: &mut Setting<'_>,
 ) -> Result<Results, ScenarioError> {
+    let mut headroom = HeadroomSum::default();
+    let (mut measurements, mut arbiters) = (Vec::new(), Vec::new());
+    for rate in RATES {
+        let (of_rate, run) = at_rate(rate, options, planner, &mut headroom, setting)?;
+        measurements.extend(of_rate);
+        arbiters.push(ArbiterAtRate { packets_per_second: rate, run });
+    }
+    Ok(Results { options: *options, measurements, arbiters, headroom: headroom.total() })
+}
+
+/// Measures both paths at a rate in a new lab.
+fn at_rate(
+    rate: u32,
+    options: &Options,
+    planner: &Planner<'_>,
+    headroom: &mut HeadroomSum,
+    setting: &mut Setting<'_>,
+) -> Result<([Measurement; 2], ArbiterRun), ScenarioError> {
     let folder = tempfile::tempdir()
         .map_err(|error| ScenarioError::Monitoring(format!("cannot create a temporary folder: {error}")))?;
     let session = EmulatedSession::up(EXPERIMENT, planner, &setting.prefix, folder.path(), &setting.stop)?;
-    let mut headroom = HeadroomSum::default();
-    let mut streams: Vec<(u32, Path, Streamed)> = RATES
-        .into_iter()
-        .flat_map(|rate| [Path::Bare, Path::Emulated].map(|path| (rate, path, Streamed::default())))
-        .collect();
+    let mut streams = [Path::Bare, Path::Emulated].map(|path| (path, Streamed::default()));
     for number in 1..=options.trials {
-        for (rate, path, sum) in &mut streams {
+        for (path, sum) in &mut streams {
             if session.is_stopped() {
                 return Err(ScenarioError::Interrupted);
             }
@@ -140,14 +165,14 @@ pub fn run(
                 mark: if *path == Path::Bare { MARK } else { 0 },
             };
             let probe = HeadroomProbe::start()?;
-            let streamed = stream::run(&route, *rate, options.duration)?;
+            let streamed = stream::run(&route, rate, options.duration)?;
             // At the highest rates, the machine is to be busy.
-            if *rate == CLAIMED_RATE {
+            if rate == CLAIMED_RATE {
                 headroom.add(&probe)?;
             }
             let quantiles = Quantiles::of(streamed.latencies.iter().copied());
             (setting.on_progress)(&format!(
-                "trial {number} of {}, {rate} packets/s, {}: p50 {:.1} us, p99 {:.1} us",
+                "{rate} packets/s, trial {number} of {}, {}: p50 {:.1} us, p99 {:.1} us",
                 options.trials,
                 path.name(),
                 quantiles.p50_ns as f64 / 1e3,
@@ -156,10 +181,7 @@ pub fn run(
             sum.add(streamed);
         }
     }
-    let measurements =
-        streams.into_iter().map(|(rate, path, sum)| Measurement::of(rate, path, &sum)).collect();
-    let arbiter = session.finish()?;
-    Ok(Results { options: *options, measurements, arbiter, headroom: headroom.total() })
+    Ok((streams.map(|(path, sum)| Measurement::of(rate, path, &sum)), session.finish()?))
 }
 
 impl Path {
@@ -189,6 +211,11 @@ impl Measurement {
 }
 
 impl Results {
+    /// Returns the report of the arbiter at a rate.
+    pub fn arbiter(&self, rate: u32) -> Option<&ArbiterRun> {
+        self.arbiters.iter().find(|it| it.packets_per_second == rate).map(|it| &it.run)
+    }
+
     /// Returns the measurement of a path at a rate.
     pub fn at(&self, rate: u32, path: Path) -> Option<&Measurement> {
         self.measurements.iter().find(|it| it.packets_per_second == rate && it.path == path)

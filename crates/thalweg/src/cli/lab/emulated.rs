@@ -2,10 +2,14 @@
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::thread::available_parallelism;
 
 use clap::{Args, ValueEnum as _};
+use thalweg_experiment::results::Results;
+use thalweg_experiment::{Experiment, Plan};
 use thalweg_lab::{EmulatedLab, EmulatedPlan, Lab, Prefix};
+use thalweg_scenarios::scenarios::emulated_queues::HostRun;
 use thalweg_wire::Nanos;
 
 use crate::cli::endpoint::WaitArg;
@@ -141,8 +145,23 @@ pub(super) fn planner(file: &Path, prefix: &Prefix, output: &Path) -> Result<Emu
         late_after: None,
         output: Some(output.to_owned()),
     };
-    let plan = emulated_lab::plan(&request, prefix.clone()).map_err(|error| format!("{error:#}"))?;
-    Ok(plan.plan)
+    let mut plan = emulated_lab::plan(&request, prefix.clone()).map_err(|error| format!("{error:#}"))?.plan;
+    plan.arbiter_arguments.extend(["--format".into(), "csv".into()]);
+    Ok(plan)
+}
+
+/// Runs an experiment of a scenario with emulated hosts, in virtual time, with a folder for its files.
+///
+/// # Errors
+/// A message, if the experiment is invalid or cannot run.
+pub(super) fn hosts(text: &str, folder: &Path, stop: &AtomicBool) -> Result<HostRun, String> {
+    let run = || -> anyhow::Result<Results> {
+        let plan = Plan::new(&Experiment::parse(text, "experiment")?)?;
+        Ok(thalweg_experiment::run(plan, Some(folder), stop, &mut |_| ())?)
+    };
+    let results = run().map_err(|error| format!("{error:#}"))?;
+    let rows = results.queues.iter().filter(|row| row.time_ns >= results.warm_up_ns);
+    Ok(HostRun { goodput_bps: results.summary.goodput_bps, queue: rows.map(|row| row.packets).collect() })
 }
 
 /// Removes a lab, and reports on its run.

@@ -27,6 +27,10 @@ jitter = \"1us\"
 name = \"dctcp\"
 buffer = 40
 threshold = 10
+
+[measure]
+queue_interval = \"10us\"
+ports = [\"tor0 > h1\"]
 ";
 
 struct Running(Child);
@@ -143,8 +147,10 @@ impl Running {
 #[test]
 fn an_arbiter_decides_until_it_is_interrupted_and_reports() {
     let folder = tempfile::tempdir().unwrap();
-    let (running, address) =
-        start(folder.path(), &["--output", "results", "--late-after", "1ms", "--late-share", "1"]);
+    let (running, address) = start(
+        folder.path(),
+        &["--output", "results", "--format", "csv", "--late-after", "1ms", "--late-share", "1"],
+    );
     let decisions = Host::new(0, address).decide(200);
     let stdout = running.finish();
 
@@ -180,6 +186,26 @@ fn an_arbiter_decides_until_it_is_interrupted_and_reports() {
     assert!((6..=74).contains(&losses["packets"].as_u64().unwrap()), "{losses}");
     let saved = std::fs::read_to_string(folder.path().join("results/real-time.json")).unwrap();
     assert_eq!(saved, stdout);
+    let table = std::fs::read_to_string(folder.path().join("results/queues.csv")).unwrap();
+    let rows: Vec<&str> = table.lines().skip(1).collect();
+    assert!(
+        !rows.is_empty() && rows.iter().all(|row| row.contains(",tor0,") && row.contains(",h1,")),
+        "{table}"
+    );
+    assert_eq!(report["queue_samples_left_out"], 0);
+    assert!(folder.path().join("results/queues.svg").exists());
+}
+
+#[test]
+fn a_network_with_several_paths_is_refused_unless_real_ones_are_equal() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("network.toml");
+    std::fs::write(&file, "duration = \"1ms\"\n[topology]\nshape = \"leaf_spine\"\n").unwrap();
+    let file = file.to_str().unwrap();
+    let arguments = [file, "--real-time", "--listen", "127.0.0.1:0", "--duration", "10ms"];
+    let run = emulate(&arguments).ended_with(2);
+    assert!(run.stderr.contains("network.toml: ") && run.stderr.contains("--equal-paths"), "{}", run.stderr);
+    emulate(&[&arguments[..], &["--equal-paths"]].concat()).ended_with(0);
 }
 
 #[test]
@@ -203,11 +229,39 @@ fn an_arbiter_ends_after_its_duration_and_names_wrong_options() {
             "invalid address \"nowhere\" of --standby-of: expected ADDRESS:PORT",
         ),
         (&["--real-time", "--listen", "nowhere"], "--listen"),
-        (&["--real-time", "--threads", "2"], "--threads"),
     ] {
         let run = emulate(&[&[file], arguments].concat()).ended_with(2);
         assert!(run.stderr.contains(expected), "{arguments:?}: {}", run.stderr);
     }
+}
+
+/// Each packet is decided once, and its delay is that of the path, although its shards share the processors.
+#[test]
+fn an_arbiter_with_several_threads_decides_once_on_every_packet() {
+    let folder = tempfile::tempdir().unwrap();
+    let (running, address) =
+        start(folder.path(), &["--threads", "2", "--output", "results", "--late-share", "1"]);
+    let decisions = Host::new(0, address).decide(500);
+    let delays = decisions.iter().filter_map(|one| match one {
+        Decision::Answered { verdict: Verdict::Drop, .. } => None,
+        Decision::Answered { emulated, .. } => Some(emulated.nanos()),
+        Decision::Expired => panic!("{decisions:?}"),
+    });
+    let delays: Vec<Nanos> = delays.collect();
+    assert!(delays.len() > 300 && delays.iter().all(|delay| *delay > Nanos::from_micros(2)), "{delays:?}");
+    let report: Value = serde_json::from_str(&running.finish()).unwrap();
+    let packets = &report["endpoints"][0]["packets"];
+    assert_eq!(packets["delivered"].as_u64(), Some(delays.len() as u64));
+    assert_eq!(
+        (&report["requests"], &report["answers"], &report["in_flight"]),
+        (&500.into(), &500.into(), &0.into())
+    );
+    assert!(
+        report["slots"].as_u64().unwrap() > 0 && report["queues"].as_array().unwrap().len() == 2,
+        "{report}"
+    );
+    // Loss of the link, at the port of the shard.
+    assert!(report["drops"].as_array().unwrap().iter().any(|drop| drop["reason"] == "link_loss"), "{report}");
 }
 
 /// SIGSTOP for 100 ms in the middle of packets, then one and ten percent of lost datagrams.
