@@ -99,6 +99,6 @@ pub use plan::{
 pub use router::RouterLab;
 pub use routes::{DEFAULT_ADDRESSES, shortest_path_tables};
 pub use status::{HostStatus, PortStatus, Status, SwitchStatus, link_name};
-pub use tcp::{Algorithm, LabTcp};
+pub use tcp::{Algorithm, HostTcp, LabTcp};
 pub use thalweg_linux::tc::QueueCounters;
 pub use thalweg_linux::{Namespace, NamespaceError};

@@ -22,7 +22,8 @@ use crate::emulation::record::{EmulationRecord, ProcessRecord, Role};
 use crate::error::LabError;
 use crate::layout::HOST_INTERFACE;
 use crate::plan::FABRIC;
-use crate::sysctl::{self, silence_ipv6};
+use crate::sysctl::{self, SysctlChange, silence_ipv6};
+use crate::tcp::ProvidedTcp;
 
 /// The first kernel with TCX, by which endpoints intercept packets.
 const MIN_KERNEL: KernelVersion = KernelVersion { major: 6, minor: 6 };
@@ -59,16 +60,20 @@ pub(super) fn make(plan: &EmulatedPlan) -> Result<EmulationRecord, LabError> {
     let folder = plan.output.clone().unwrap_or_else(|| default_folder(&plan.prefix));
     let boot = boot_id().map_err(|source| LabError::Record { path: "boot_id".into(), source })?;
     let (prefix, experiment) = (plan.prefix.clone(), plan.experiment.clone());
+    // The namespaces of the hosts keep what is registered here.
+    let tcp = plan.tcp.provide()?;
     let mut record = EmulationRecord::new(prefix, boot, experiment, &plan.topology, plan.mtu, folder.clone());
+    record.set_tcp(&tcp);
     record.write()?;
+    tcp.changed.iter().try_for_each(SysctlChange::apply)?;
     fs::create_dir_all(&folder).map_err(|source| LabError::File { path: folder, source })?;
-    let fabric = make_network(plan)?;
+    let fabric = make_network(plan, &tcp)?;
     start_processes(plan, &fabric, &mut record)?;
     Ok(record)
 }
 
 /// Creates the namespaces, the bridge and the links.
-fn make_network(plan: &EmulatedPlan) -> Result<Namespace, LabError> {
+fn make_network(plan: &EmulatedPlan, tcp: &ProvidedTcp) -> Result<Namespace, LabError> {
     let fabric = Namespace::create(plan.prefix.name(FABRIC))?;
     silence_ipv6(&fabric)?;
     sysctl::keep_flows_in_order(&fabric)?;
@@ -78,7 +83,7 @@ fn make_network(plan: &EmulatedPlan) -> Result<Namespace, LabError> {
     let bridge = netlink.interface(BRIDGE)?;
     netlink.set_up(bridge, true)?;
     let hosts = plan.topology.endpoint_ids();
-    let hosts = hosts.map(|endpoint| make_host(plan, endpoint, &netlink, bridge));
+    let hosts = hosts.map(|endpoint| make_host(plan, tcp, endpoint, &netlink, bridge));
     let hosts = hosts.collect::<Result<Vec<_>, _>>()?;
     wait_for_links(hosts.iter().map(|host| host.port), &netlink)?;
     for (endpoint, host) in plan.topology.endpoint_ids().zip(&hosts) {
@@ -101,13 +106,14 @@ struct Host {
 /// Creates a host, and connects it to the bridge.
 fn make_host(
     plan: &EmulatedPlan,
+    tcp: &ProvidedTcp,
     endpoint: EndpointId,
     fabric: &Netlink,
     bridge: u32,
 ) -> Result<Host, LabError> {
     let known = &plan.topology.endpoints()[endpoint.index()];
     let namespace = Namespace::create(plan.prefix.name(&known.name))?;
-    set_parameters(plan, &namespace)?;
+    set_parameters(plan, tcp, &namespace)?;
     let file = File::open(namespace.path()).map_err(|source| LabError::Namespace {
         name: namespace.name().to_owned(),
         what: "open it",
@@ -135,14 +141,18 @@ fn make_host(
 }
 
 /// Sets the parameters of a host's network stack, before it has interfaces.
-fn set_parameters(plan: &EmulatedPlan, namespace: &Namespace) -> Result<(), LabError> {
+fn set_parameters(plan: &EmulatedPlan, tcp: &ProvidedTcp, namespace: &Namespace) -> Result<(), LabError> {
     sysctl::keep_flows_in_order(namespace)?;
     let mut parameters = vec![
         // Connections do not inherit metrics from earlier ones.
         ("net/ipv4/tcp_no_metrics_save", "1"),
         // Root may send pings by a socket without headers.
         ("net/ipv4/ping_group_range", "0 0"),
+        ("net/ipv4/tcp_congestion_control", tcp.name.as_str()),
     ];
+    if tcp.ecn {
+        parameters.push(("net/ipv4/tcp_ecn", "1"));
+    }
     if sysctl::has_ipv6() {
         parameters.extend([
             ("net/ipv6/conf/all/disable_ipv6", "0"),
@@ -298,6 +308,7 @@ mod tests {
     use thalweg_wire::Bytes;
 
     use super::*;
+    use crate::tcp::HostTcp;
 
     #[test]
     fn commands_have_the_addresses_and_the_arguments_of_the_plan() {
@@ -311,6 +322,7 @@ mod tests {
             endpoint_arguments: ["--deadline", "9s"].map(Into::into).to_vec(),
             has_standby: true,
             tcp_buffer: Bytes(0),
+            tcp: HostTcp::default(),
             output: None,
         };
         let (boot, folder) = ("boot".to_owned(), PathBuf::from("/none"));

@@ -10,6 +10,7 @@ use thalweg_wire::Bytes;
 
 use crate::plan::{MAX_EMULATED_HOSTS, PlanError, Prefix, check_host};
 use crate::sysctl;
+use crate::tcp::HostTcp;
 
 /// The smallest MTU of a link with IPv6 in bytes (RFC 8200, section 5). Below it, the kernel has no IPv6 at the interface.
 const MIN_IPV6_MTU: u16 = 1_280;
@@ -38,6 +39,8 @@ pub struct EmulatedPlan {
     pub has_standby: bool,
     /// The least maximum of the TCP buffers of the hosts, so that they can fill the longest path.
     pub tcp_buffer: Bytes,
+    /// How the hosts use TCP.
+    pub tcp: HostTcp,
     /// The folder of the logs and reports, which exists. `None`: a folder that is removed with the lab.
     pub output: Option<PathBuf>,
 }
@@ -114,6 +117,7 @@ mod tests {
             endpoint_arguments: Vec::new(),
             has_standby: false,
             tcp_buffer: Bytes(0),
+            tcp: HostTcp::default(),
             output: None,
         }
     }

@@ -23,6 +23,10 @@ pub struct EmulatedStatus {
     pub topology: Topology,
     /// MTU of the hosts, in bytes.
     pub mtu: u16,
+    /// The kernel's name of the hosts' congestion control.
+    pub congestion_control: String,
+    /// Whether the hosts ask for ECN.
+    pub ecn: bool,
     /// Name of the namespace of the bridge, the arbiter and the endpoints.
     pub fabric: String,
     /// The folder of the logs and reports.
@@ -93,6 +97,8 @@ impl EmulatedLab {
             experiment: self.record.experiment.clone(),
             topology: self.topology.clone(),
             mtu: self.record.mtu,
+            congestion_control: self.record.congestion_control.clone(),
+            ecn: self.record.ecn,
             fabric: self.fabric().name().to_owned(),
             folder: self.record.folder.clone(),
             hosts: Vec::new(),

@@ -20,6 +20,7 @@ use thalweg_linux::process::{ProcessIdentity, boot_id};
 use crate::error::LabError;
 use crate::plan::Prefix;
 use crate::record::folder;
+use crate::sysctl::SysctlChange;
 use record::{EmulationRecord, Role};
 
 /// How long endpoints may take to end: they wait for the decisions on the packets that they hold.
@@ -117,6 +118,15 @@ fn wait_for_end(processes: &[ProcessIdentity], time: Duration) -> Vec<ProcessIde
         }
         thread::sleep(PAUSE);
     }
+}
+
+/// Restores the machine parameters that were changed for the emulated lab of this prefix. Does nothing without a record, or if it cannot be read.
+///
+/// # Errors
+/// If a parameter cannot be written.
+pub(crate) fn restore_parameters(prefix: &Prefix) -> Result<(), LabError> {
+    let Ok(Some(record)) = EmulationRecord::read(prefix) else { return Ok(()) };
+    record.changed.iter().try_for_each(SysctlChange::restore)
 }
 
 /// Removes the logs, unless they are in a folder of the user, and the record. Call it when no process is left.

@@ -11,9 +11,11 @@ use thalweg_network::Topology;
 use crate::error::LabError;
 use crate::plan::Prefix;
 use crate::record::{folder, other_version, read_file, remove_file, write_file};
+use crate::sysctl::SysctlChange;
+use crate::tcp::ProvidedTcp;
 
 /// Version of the format.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// The name of an arbiter's report in its folder.
 const REPORT: &str = "real-time.json";
@@ -35,6 +37,12 @@ pub(crate) struct EmulationRecord {
     topology: String,
     /// MTU of the hosts, in bytes.
     pub(crate) mtu: u16,
+    /// The kernel's name of the hosts' congestion control.
+    pub(crate) congestion_control: String,
+    /// Whether the hosts ask for ECN.
+    pub(crate) ecn: bool,
+    /// Machine parameters that were changed for the lab.
+    pub(crate) changed: Vec<SysctlChange>,
     /// The folder of the logs and reports.
     pub(crate) folder: PathBuf,
     /// Arbiters and endpoints, in the order of their start.
@@ -91,8 +99,26 @@ impl EmulationRecord {
         mtu: u16,
         folder: PathBuf,
     ) -> EmulationRecord {
-        let (topology, processes) = (topology.to_toml(), Vec::new());
-        EmulationRecord { version: VERSION, prefix, boot_id, experiment, topology, mtu, folder, processes }
+        EmulationRecord {
+            version: VERSION,
+            prefix,
+            boot_id,
+            experiment,
+            topology: topology.to_toml(),
+            mtu,
+            congestion_control: String::new(),
+            ecn: false,
+            changed: Vec::new(),
+            folder,
+            processes: Vec::new(),
+        }
+    }
+
+    /// Sets how the hosts use TCP.
+    pub(crate) fn set_tcp(&mut self, tcp: &ProvidedTcp) {
+        self.congestion_control = tcp.name.clone();
+        self.ecn = tcp.ecn;
+        self.changed = tcp.changed.iter().cloned().collect();
     }
 
     /// Returns the topology.

@@ -325,6 +325,7 @@ fn remove(prefix: &Prefix) -> Result<Removed, LabError> {
     if let Some(record) = Record::read(prefix)? {
         record.changed.iter().try_for_each(SysctlChange::restore)?;
     }
+    emulation::restore_parameters(prefix)?;
     Ovs::remove(prefix)?;
     emulation::remove_files(prefix)?;
     Record::remove(prefix)?;

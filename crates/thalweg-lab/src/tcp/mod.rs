@@ -2,10 +2,16 @@
 //!
 //! The programs (`tcp/h_tcp.bpf.c`, `tcp/dctcp.bpf.c`) are registered with the kernel under names of their own. Every network
 //! namespace has them, and only connections that ask for one by name use it. It ends with the process that registered it.
+//! The namespaces of an emulated lab's hosts keep one as their default ([`HostTcp`]).
+
+mod hosts;
 
 use thalweg_linux::bpf::{CongestionControl, CongestionControlError, Object, ObjectError};
 
 use crate::error::LabError;
+
+pub use hosts::HostTcp;
+pub(crate) use hosts::ProvidedTcp;
 
 /// Returns the object that `scripts/bpf.sh` compiled; empty if this byte order is not supported.
 macro_rules! object {

@@ -1,7 +1,8 @@
 //! TCP congestion controls in eBPF: a structure of operations (`struct tcp_congestion_ops`) whose members are programs.
 //!
 //! All network namespaces have it, as long as a process holds its link. When the last one ends, also by a crash, the kernel
-//! unregisters it; connections that use it keep it until they close. Requires Linux 6.4, CAP_BPF and CAP_NET_ADMIN, and a
+//! unregisters it. Connections that use it keep it until they close, and a namespace whose default it is
+//! (`net.ipv4.tcp_congestion_control`) keeps it for its later connections, until the namespace ends. Requires Linux 6.4, CAP_BPF and CAP_NET_ADMIN, and a
 //! licence that is compatible with the GPL.
 
 use std::io;
@@ -18,6 +19,9 @@ use super::syscall;
 /// The structure of operations, and the value of its map, which contains it as `data`.
 const OPERATIONS: &str = "tcp_congestion_ops";
 const VALUE: &str = "bpf_struct_ops_tcp_congestion_ops";
+
+/// The flag of a congestion control that everybody may use, also as the default of a namespace (`TCP_CONG_NON_RESTRICTED`).
+const UNRESTRICTED: u32 = 1;
 
 /// The flag of a congestion control whose connections negotiate ECN and whose packets are ECN-capable (`TCP_CONG_NEEDS_ECN`).
 const NEEDS_ECN: u32 = 2;
@@ -68,7 +72,7 @@ pub enum CongestionControlError {
 
 impl CongestionControl {
     /// Loads the programs of an object file, and registers them under `name`. `operations` are pairs of a member of
-    /// `struct tcp_congestion_ops` and the program for it. With `needs_ecn`, connections negotiate ECN if both ends allow it, and
+    /// `struct tcp_congestion_ops` and the program for it. Everybody may use it. With `needs_ecn`, connections negotiate ECN if both ends allow it, and
     /// all their packets are ECN-capable.
     ///
     /// # Errors
@@ -98,7 +102,7 @@ impl CongestionControl {
             place.map(|place| place.copy_from_slice(bytes))
         };
         write("name", name.as_bytes()).ok_or_else(|| lacks("tcp_congestion_ops.name"))?;
-        let flags = if needs_ecn { NEEDS_ECN } else { 0 };
+        let flags = UNRESTRICTED | if needs_ecn { NEEDS_ECN } else { 0 };
         write("flags", &flags.to_ne_bytes()).ok_or_else(|| lacks("tcp_congestion_ops.flags"))?;
         let mut programs = Vec::with_capacity(operations.len());
         for &(member, program) in operations {

@@ -15,9 +15,10 @@ use std::time::Duration;
 
 use anyhow::Context;
 use serde_json::Value;
+use thalweg_emulator::hosts::{Algorithm, Transport};
 use thalweg_emulator::schemes::Scheme;
 use thalweg_experiment::{Experiment, Plan};
-use thalweg_lab::{EmulatedLab, EmulatedPlan, EmulatedStatus, Prefix};
+use thalweg_lab::{EmulatedLab, EmulatedPlan, EmulatedStatus, HostTcp, Prefix};
 use thalweg_realtime::arbiter::LiveStatus;
 use thalweg_realtime::protocol::EndpointOptions;
 use thalweg_wire::emulation_protocol::FLOW_WINDOW;
@@ -56,6 +57,8 @@ pub struct LabRequest {
     pub overhead: Option<Nanos>,
     /// Delay of a late timeslot.
     pub late_after: Option<Nanos>,
+    /// The congestion control of the hosts, instead of that of the file's transport.
+    pub congestion_control: Option<String>,
     /// The folder for reports and logs.
     pub output: Option<PathBuf>,
 }
@@ -86,7 +89,7 @@ pub fn plan(request: &LabRequest, prefix: Prefix) -> anyhow::Result<LabPlan> {
     if let Some(seed) = request.seed {
         experiment.set("seed", &seed.to_string(), "--seed")?;
     }
-    let Plan { topology, mtu, scheme, mut warnings, .. } = Plan::for_real_time(&experiment)?;
+    let Plan { topology, mtu, scheme, hosts, mut warnings, .. } = Plan::for_real_time(&experiment)?;
     let paths = Paths::new(&topology)?;
     let (delay, flight) = (paths.longest_delay(), paths.largest_flight());
     warnings.extend(window_warning(flight, mtu));
@@ -120,9 +123,31 @@ pub fn plan(request: &LabRequest, prefix: Prefix) -> anyhow::Result<LabPlan> {
         endpoint_arguments,
         has_standby: request.has_standby,
         tcp_buffer: Bytes(flight.0.0.saturating_mul(BUFFER_FLIGHTS)).min(MAX_BUFFER),
+        tcp: host_tcp(&hosts.transport, request.congestion_control.as_deref()),
         output: request.output.as_deref().map(absolute).transpose()?,
     };
     Ok(LabPlan { plan, warnings })
+}
+
+/// How the hosts use TCP: as the transport of the file, with the congestion control that was chosen, if any. pFabric is no protocol of the
+/// kernel: its hosts use the default.
+fn host_tcp(transport: &Transport, chosen: Option<&str>) -> HostTcp {
+    let default = HostTcp::default();
+    let (of_file, ecn) = match transport {
+        Transport::Tcp(tcp) => {
+            let name = match tcp.algorithm {
+                Algorithm::NewReno => "reno",
+                Algorithm::Dctcp => "dctcp",
+                Algorithm::HTcp => "htcp",
+                // The kernel's CUBIC has HyStart.
+                _ => "cubic",
+            };
+            (name, tcp.ecn)
+        }
+        _ => (default.congestion_control.as_str(), default.ecn),
+    };
+    let congestion_control = chosen.unwrap_or(of_file).to_owned();
+    HostTcp { ecn: ecn || congestion_control == "dctcp", congestion_control }
 }
 
 /// What the limits of endpoints do to a path that has so much data on the way, and such a delay.
@@ -224,6 +249,7 @@ name = \"pfabric\"
             polls: false,
             overhead: Some(Nanos::from_micros(300)),
             late_after: Some(Nanos::from_millis(1)),
+            congestion_control: None,
             output: None,
         }
     }
@@ -242,6 +268,32 @@ name = \"pfabric\"
         assert_eq!(plan.endpoint_arguments, expected);
         assert_eq!(plan.tcp_buffer, Bytes(100_000_000));
         assert!(warnings.is_empty(), "1,389 packets of 9,000 bytes: {warnings:?}");
+    }
+
+    #[test]
+    fn hosts_use_the_transport_of_the_file_unless_another_is_chosen() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("rack.toml");
+        let tcp = |text: &str, chosen: Option<&str>| {
+            fs::write(&file, format!("duration = \"1s\"\n\n{text}")).unwrap();
+            let request =
+                LabRequest { congestion_control: chosen.map(str::to_owned), ..request(file.clone()) };
+            let HostTcp { congestion_control, ecn } = plan(&request, Prefix::default()).unwrap().plan.tcp;
+            (congestion_control, ecn)
+        };
+        let scheme = |name: &str| format!("[scheme]\nname = \"{name}\"\n");
+        let transport = |name: &str| format!("[transport]\nname = \"{name}\"\n");
+        let is = |name: &str, ecn| (name.to_owned(), ecn);
+        assert_eq!(tcp("", None), is("cubic", false));
+        assert_eq!(tcp(&scheme("hull"), None), is("dctcp", true));
+        assert_eq!(tcp(&scheme("dctcp"), Some("reno")), is("reno", false));
+        assert_eq!(tcp(&scheme("red_ecn"), None), is("cubic", true));
+        assert_eq!(tcp(&scheme("red_ecn"), Some("bbr")), is("bbr", true));
+        assert_eq!(tcp(&scheme("pfabric"), None), is("cubic", false));
+        assert_eq!(tcp("", Some("dctcp")), is("dctcp", true));
+        for (name, kernel) in [("new_reno", "reno"), ("cubic_hystart", "cubic"), ("h_tcp", "htcp")] {
+            assert_eq!(tcp(&transport(name), None), is(kernel, false));
+        }
     }
 
     #[test]

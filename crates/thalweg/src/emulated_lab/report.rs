@@ -86,6 +86,8 @@ pub fn text(status: &LabStatus) -> String {
         });
         let _ = writeln!(text, "{:10}{state}, PID {pid} in {}{counts}", role(arbiter), lab.fabric);
     }
+    let ecn = if lab.ecn { ", with ECN" } else { "" };
+    let _ = writeln!(text, "{:10}{}{ecn}", "TCP", lab.congestion_control);
     let _ = writeln!(text, "{:10}{}", "network", lab.experiment.display());
     let _ = writeln!(text, "{:10}{}", "logs", lab.folder.display());
     let problems = problems(status);
@@ -246,6 +248,8 @@ pub fn json(status: &LabStatus) -> String {
         "prefix": lab.prefix.as_str(),
         "experiment": lab.experiment.display().to_string(),
         "mtu": lab.mtu,
+        "congestion_control": lab.congestion_control,
+        "ecn": lab.ecn,
         "fabric_namespace": lab.fabric,
         "folder": lab.folder.display().to_string(),
         "hosts": hosts.collect::<Vec<_>>(),
@@ -301,6 +305,8 @@ mod tests {
             experiment: "/wan.toml".into(),
             topology: rack(2, link).unwrap(),
             mtu: 1_500,
+            congestion_control: "thalweg_dctcp".to_owned(),
+            ecn: true,
             fabric: "wan-fabric".to_owned(),
             folder: "/folder".into(),
             hosts: vec![host(0), host(1)],
@@ -330,6 +336,7 @@ mod tests {
         let text = text(&status);
         let arbiter = "arbiter   running, PID 7 in wan-fabric, valid: 0.5000 % of timeslots late, 2 endpoints, 5,000 packets\n";
         assert!(text.contains(arbiter) && text.contains("  50.0 ms             running\n"), "{text}");
+        assert!(text.contains("TCP       thalweg_dctcp, with ECN\n"), "{text}");
         let usage = usage(&status);
         assert!(
             usage.contains("From h0 to h1: 50.0 ms one way, 100 ms round trip, up to 100 Mbit/s."),

@@ -187,6 +187,66 @@ fn interrupted(lab: &Lab<'_>) {
 }
 
 #[test]
+fn hosts_use_the_congestion_control_of_the_file_or_the_chosen_one() {
+    let _alone = SERIAL.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("star.toml"), format!("{STAR}\n[scheme]\nname = \"dctcp\"\n")).unwrap();
+    let lab = Lab { folder: folder.path(), prefix: format!("c{}-", std::process::id() % 10_000_000) };
+    let up = ["up", "--emulate", "star.toml", "--json", "--late-after", "10ms", "--output", "results"];
+    let created = lab.run(&up, &[]);
+    if ["needs root", "needs Linux 6.6", "needs TAP", "eBPF"]
+        .iter()
+        .any(|reason| created.stderr.contains(reason))
+    {
+        return skip(created.stderr);
+    }
+    // The namespaces keep what `up` registered, although it has ended.
+    let status = created.ended_with(0).lines().remove(0);
+    let name = status["congestion_control"].as_str().unwrap();
+    assert!(["dctcp", "thalweg_dctcp"].contains(&name) && status["ecn"] == true, "{status}");
+    for host in ["h0", "h2"] {
+        let read = |parameter: &str| lab.exec(host, &["cat", &format!("/proc/sys/net/ipv4/{parameter}")]);
+        assert_eq!(read("tcp_congestion_control").trim_end(), name);
+        assert_eq!(read("tcp_ecn").trim_end(), "1");
+    }
+    if Command::new("iperf3").arg("--version").output().is_err() {
+        return skip("no iperf3");
+    }
+    // Two senders fill the link of the receiver.
+    let iperf3 = || {
+        let send = |(host, port): (&str, &str)| {
+            let client = ["iperf3", "--client", "10.0.0.2", "--port", port, "--time", "3", "--json"];
+            let end = serde_json::from_str::<Value>(&lab.exec(host, &client)).unwrap()["end"].take();
+            let sides = ["sender_tcp_congestion", "receiver_tcp_congestion"];
+            sides.map(|side| end[side].as_str().unwrap_or_else(|| panic!("{end}")).to_owned())
+        };
+        let senders = [("h0", "5201"), ("h2", "5202")];
+        for (_, port) in senders {
+            let listening = format!("until ss -Htln sport = :{port} | grep -q .; do sleep 0.05; done");
+            let server = format!("iperf3 --server --port {port} --one-off --daemon && {listening}");
+            lab.exec("h1", &["sh", "-c", &server]);
+        }
+        std::thread::scope(|scope| {
+            senders.map(|sender| scope.spawn(move || send(sender))).map(|thread| thread.join().unwrap())
+        })
+    };
+    assert_eq!(iperf3(), [[name, name], [name, name]]);
+    // Its queue marks packets.
+    lab.run(&["down"], &[]).ended_with(0);
+    let report = std::fs::read_to_string(folder.path().join("results/real-time.json")).unwrap();
+    assert!(
+        serde_json::from_str::<Value>(&report).unwrap()["packets"]["marked"].as_u64() > Some(0),
+        "{report}"
+    );
+
+    let status = lab.run(&[&up[..], &["--tcp", "cubic"]].concat(), &[]).ended_with(0).lines().remove(0);
+    assert!(status["congestion_control"] == "cubic" && status["ecn"] == false, "{status}");
+    assert_eq!(iperf3(), [["cubic", "cubic"], ["cubic", "cubic"]]);
+    let error = lab.run(&[&up[..], &["--tcp", "carrier-pigeon"]].concat(), &[]).ended_with(1).stderr;
+    assert!(error.contains("unknown congestion control \"carrier-pigeon\""), "{error}");
+}
+
+#[test]
 fn the_latency_of_the_emulation_is_measured() {
     let _alone = SERIAL.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().unwrap();
@@ -238,6 +298,7 @@ fn what_cannot_be_emulated_is_refused_before_anything_is_created() {
         (&["--emulate", "star.toml", "--rate", "1gbps"], "cannot be used with"),
         (&["--emulate", "star.toml", "--seed", "x"], "--seed"),
         (&["--seed", "7", "leaf-spine"], "--seed needs --emulate FILE"),
+        (&["--tcp", "dctcp", "leaf-spine"], "--tcp needs --emulate FILE"),
         (&["--standby", "leaf-spine"], "--standby needs --emulate FILE"),
         (&[], "TOPOLOGY"),
     ] {

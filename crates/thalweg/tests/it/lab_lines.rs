@@ -107,6 +107,8 @@ fn emulated_lab() -> String {
         report: "/report".into(),
     };
     let lab = EmulatedStatus {
+        congestion_control: "cubic".to_owned(),
+        ecn: false,
         prefix: Prefix::default(),
         experiment: "/wan.toml".into(),
         topology: rack(2, LinkSpec::default()).unwrap(),

@@ -59,6 +59,13 @@ pub(super) struct EmulatedArgs {
     #[arg(long, value_name = "TIME", value_parser = parse::<Nanos>)]
     late_after: Option<Nanos>,
 
+    /// TCP congestion control of the hosts [default: the `[transport]` of the file, `cubic` if it has none].
+    ///
+    /// `cubic`, `reno`, `dctcp`, `htcp`, or another one of the kernel (`sysctl net.ipv4.tcp_available_congestion_control`). If the kernel lacks
+    /// `dctcp` or `htcp`, the lab brings it as an eBPF program. With `dctcp`, the hosts use ECN.
+    #[arg(long, value_name = "NAME")]
+    tcp: Option<String>,
+
     /// Directory for the report of the arbiter and the logs. Created if missing [default: one that `down` removes].
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
@@ -85,6 +92,7 @@ impl EmulatedArgs {
             polls: wait == WaitArg::BusyPoll,
             overhead: Some(self.overhead.unwrap_or(LEAST_OVERHEAD)),
             late_after: self.late_after,
+            congestion_control: self.tcp.clone(),
             output: self.output.clone(),
         }))
     }
@@ -97,6 +105,7 @@ impl EmulatedArgs {
             EmulatedArgs { wait: Some(_), .. } => Some("--wait"),
             EmulatedArgs { overhead: Some(_), .. } => Some("--overhead"),
             EmulatedArgs { late_after: Some(_), .. } => Some("--late-after"),
+            EmulatedArgs { tcp: Some(_), .. } => Some("--tcp"),
             EmulatedArgs { output: Some(_), .. } => Some("--output"),
             _ => None,
         }
@@ -143,6 +152,7 @@ pub(super) fn planner(file: &Path, prefix: &Prefix, output: &Path) -> Result<Emu
         polls: false,
         overhead: None,
         late_after: None,
+        congestion_control: None,
         output: Some(output.to_owned()),
     };
     let mut plan = emulated_lab::plan(&request, prefix.clone()).map_err(|error| format!("{error:#}"))?.plan;
