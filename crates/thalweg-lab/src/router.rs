@@ -199,7 +199,7 @@ impl RouterLab {
     fn make(&self, senders: &[Option<BitRate>], forwarding: Forwarding) -> Result<(), LabError> {
         let router = Namespace::create(self.router().name().to_owned())?;
         silence_ipv6(&router)?;
-        sysctl::keep_flows_in_order(&router)?;
+        sysctl::keep_flows_in_order(&router, None)?;
         if forwarding == Forwarding::Kernel {
             sysctl::set_within(&router, &[("net/ipv4/ip_forward", "1")])?;
         }
@@ -244,7 +244,7 @@ impl RouterLab {
     fn make_host(&self, number: usize, rate: Option<BitRate>, netlink: &Netlink) -> Result<(), LabError> {
         let host = Namespace::create(self.host(number).name().to_owned())?;
         silence_ipv6(&host)?;
-        sysctl::keep_flows_in_order(&host)?;
+        sysctl::keep_flows_in_order(&host, None)?;
         let file = File::open(host.path()).map_err(|source| LabError::Namespace {
             name: host.name().to_owned(),
             what: "open it",

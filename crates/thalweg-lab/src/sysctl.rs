@@ -76,13 +76,23 @@ pub(crate) fn set_within(namespace: &Namespace, parameters: &[(&str, &str)]) -> 
 
 /// Lets one processor process all packets of a flow, at every interface that is created in the namespace from now on, as a network
 /// card with several queues does. Without it, packets of a virtual link are processed where their sender runs, and when that
-/// changes, they can overtake each other. Kernels that cannot do this are left as they are.
-pub(crate) fn keep_flows_in_order(namespace: &Namespace) -> Result<(), LabError> {
+/// changes, they can overtake each other. The processor `without` has other work. Kernels that cannot do this are left as they are.
+pub(crate) fn keep_flows_in_order(namespace: &Namespace, without: Option<usize>) -> Result<(), LabError> {
     if !path(RECEIVE_PROCESSORS).exists() {
         return Ok(());
     }
     let processors = thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    set_within(namespace, &[(RECEIVE_PROCESSORS, &mask_of(processors))])
+    let all = |processor: &usize| Some(*processor) != without;
+    set_within(namespace, &[(RECEIVE_PROCESSORS, &mask_of((0..processors).filter(all)))])
+}
+
+/// Keeps packets of the namespace's bridges from the machine's packet filter, if the kernel would hand them to it.
+pub(crate) fn keep_filters_out(namespace: &Namespace) -> Result<(), LabError> {
+    let filters =
+        ["arptables", "iptables", "ip6tables"].map(|name| format!("net/bridge/bridge-nf-call-{name}"));
+    let present: Vec<(&str, &str)> =
+        filters.iter().filter(|name| path(name).exists()).map(|name| (name.as_str(), "0")).collect();
+    set_within(namespace, &present)
 }
 
 /// Disables IPv6, which would announce addresses on its own: links carry only what hosts send.
@@ -120,11 +130,14 @@ fn with_maximum(sizes: &str, maximum: u64) -> Option<String> {
     (!is_enough).then(|| format!("{least} {initial} {maximum}"))
 }
 
-/// Returns the mask of the first processors, in groups of 32, the highest first.
-fn mask_of(processors: usize) -> String {
-    let group = |first: usize| u32::MAX >> 32usize.saturating_sub(processors - first).min(31);
-    let groups = (0..processors).step_by(32).map(|first| format!("{:x}", group(first)));
-    groups.rev().collect::<Vec<_>>().join(",")
+/// Returns the mask of processors, in groups of 32, the highest first.
+fn mask_of(processors: impl Iterator<Item = usize>) -> String {
+    let mut groups = vec![0_u32];
+    for processor in processors {
+        groups.resize(groups.len().max(processor / 32 + 1), 0);
+        groups[processor / 32] |= 1 << (processor % 32);
+    }
+    groups.iter().rev().map(|group| format!("{group:x}")).collect::<Vec<_>>().join(",")
 }
 
 fn read(name: &str) -> Result<String, LabError> {
@@ -158,9 +171,10 @@ mod tests {
 
     #[test]
     fn a_mask_has_a_bit_for_each_processor() {
-        let masks = [1, 2, 31, 32, 33, 64, 70].map(mask_of);
+        let masks = [1, 2, 31, 32, 33, 64, 70].map(|count| mask_of(0..count));
         let expected =
             ["1", "3", "7fffffff", "ffffffff", "1,ffffffff", "ffffffff,ffffffff", "3f,ffffffff,ffffffff"];
         assert_eq!(masks, expected);
+        assert_eq!(mask_of([0, 40].into_iter()), "100,1");
     }
 }

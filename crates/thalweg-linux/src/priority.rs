@@ -4,6 +4,8 @@
 
 use std::io;
 
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::unistd::Pid;
 use thalweg_wire::Nanos;
 
 /// Gives the calling thread the lowest priority (SCHED_IDLE): it runs when a processor has nothing else to do. Needs no privilege.
@@ -30,6 +32,34 @@ pub fn be_real_time() -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Lets the calling thread run on one processor only, numbered from 0.
+///
+/// # Errors
+/// If there is no such processor, or this process may not use it.
+pub fn run_on(processor: usize) -> io::Result<()> {
+    let mut set = CpuSet::new();
+    set.set(processor)?;
+    Ok(sched_setaffinity(Pid::from_raw(0), &set)?)
+}
+
+/// Gives the calling thread the largest share of its processor that a thread without real-time priority can have (a nice value
+/// of -20). The kernel also moves other threads to other processors, if they may run there.
+///
+/// # Errors
+/// If this process lacks the privilege.
+pub fn be_preferred() -> io::Result<()> {
+    // SAFETY: takes numbers only. Of Linux, 0 is the calling thread.
+    let result = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Returns the last of the processors that this process may use, if it may use several.
+pub fn last_processor() -> Option<usize> {
+    let set = sched_getaffinity(Pid::from_raw(0)).ok()?;
+    let processors = || (0..CpuSet::count()).filter(|processor| set.is_set(*processor).unwrap_or(false));
+    (processors().count() > 1).then(|| processors().last()).flatten()
+}
+
 /// Lets the kernel end waits of the calling thread up to `slack` late, to combine them; 50 us by default.
 ///
 /// # Errors
@@ -43,6 +73,19 @@ pub fn set_timer_slack(slack: Nanos) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_thread_runs_on_the_processor_that_it_chose() {
+        let Some(last) = last_processor() else { return };
+        let ran_on = std::thread::spawn(move || {
+            run_on(last).unwrap();
+            // SAFETY: takes nothing.
+            let processor = unsafe { libc::sched_getcpu() };
+            (processor, last_processor())
+        });
+        assert_eq!(ran_on.join().unwrap(), (last as i32, None));
+        assert!(run_on(CpuSet::count()).is_err() && last_processor() == Some(last));
+    }
 
     #[test]
     fn the_thread_alone_becomes_idle() {

@@ -132,13 +132,30 @@ impl EmulatedSession {
         folder: &Path,
         stop: &Arc<AtomicBool>,
     ) -> Result<EmulatedSession, ScenarioError> {
+        EmulatedSession::up_with(experiment, planner, prefix, folder, stop, &[])
+    }
+
+    /// Creates the lab of an experiment, with further arguments of the arbiter and of the endpoints.
+    ///
+    /// # Errors
+    /// See [`up`](EmulatedSession::up).
+    pub(crate) fn up_with(
+        experiment: &str,
+        planner: &Planner<'_>,
+        prefix: &Prefix,
+        folder: &Path,
+        stop: &Arc<AtomicBool>,
+        arguments: &[&str],
+    ) -> Result<EmulatedSession, ScenarioError> {
         if Lab::is_up(prefix) {
             return Err(ScenarioError::PrefixInUse { prefix: prefix.to_string() });
         }
         let file = folder.join("experiment.toml");
         fs::write(&file, experiment)
             .map_err(|error| ScenarioError::Monitoring(format!("{}: {error}", file.display())))?;
-        let plan = planner(&file, prefix, folder).map_err(ScenarioError::Monitoring)?;
+        let mut plan = planner(&file, prefix, folder).map_err(ScenarioError::Monitoring)?;
+        plan.arbiter_arguments.extend(arguments.iter().map(Into::into));
+        plan.endpoint_arguments.extend(arguments.iter().map(Into::into));
         Ok(EmulatedSession {
             lab: EmulatedLab::up(&plan)?,
             folder: folder.to_owned(),

@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use thalweg_linux::netlink::{Netlink, VethEnd};
+use thalweg_linux::priority::last_processor;
 use thalweg_linux::process::{ProcessIdentity, boot_id};
 use thalweg_linux::{KernelVersion, Namespace};
 use thalweg_network::EndpointId;
@@ -76,10 +77,11 @@ pub(super) fn make(plan: &EmulatedPlan) -> Result<EmulationRecord, LabError> {
 fn make_network(plan: &EmulatedPlan, tcp: &ProvidedTcp) -> Result<Namespace, LabError> {
     let fabric = Namespace::create(plan.prefix.name(FABRIC))?;
     silence_ipv6(&fabric)?;
-    sysctl::keep_flows_in_order(&fabric)?;
+    sysctl::keep_flows_in_order(&fabric, last_processor())?;
     let netlink = Netlink::open_within(&fabric)?;
     netlink.set_loopback_up()?;
     netlink.add_bridge(BRIDGE)?;
+    sysctl::keep_filters_out(&fabric)?;
     let bridge = netlink.interface(BRIDGE)?;
     netlink.set_up(bridge, true)?;
     let hosts = plan.topology.endpoint_ids();
@@ -142,7 +144,7 @@ fn make_host(
 
 /// Sets the parameters of a host's network stack, before it has interfaces.
 fn set_parameters(plan: &EmulatedPlan, tcp: &ProvidedTcp, namespace: &Namespace) -> Result<(), LabError> {
-    sysctl::keep_flows_in_order(namespace)?;
+    sysctl::keep_flows_in_order(namespace, last_processor())?;
     let mut parameters = vec![
         // Connections do not inherit metrics from earlier ones.
         ("net/ipv4/tcp_no_metrics_save", "1"),
@@ -176,7 +178,8 @@ fn start_processes(
     let mut started = Vec::new();
     let standby = plan.has_standby.then_some(Role::Standby);
     for role in [Role::Arbiter].into_iter().chain(standby) {
-        let mut command = arbiter(plan, record, role)?;
+        let processor = last_processor().filter(|_| role == Role::Arbiter);
+        let mut command = arbiter(plan, record, role, processor)?;
         started.push(start(fabric, &mut command, record, role, "")?);
     }
     for endpoint in plan.topology.endpoint_ids() {
@@ -210,8 +213,13 @@ impl Started {
     }
 }
 
-/// Returns the command of an arbiter. An old report in its folder is removed: what is there at the end is that of this lab.
-fn arbiter(plan: &EmulatedPlan, record: &EmulationRecord, role: Role) -> Result<Command, LabError> {
+/// Returns the command of an arbiter, which has `processor` for itself. An old report in its folder is removed: what is there at the end is that of this lab.
+fn arbiter(
+    plan: &EmulatedPlan,
+    record: &EmulationRecord,
+    role: Role,
+    processor: Option<usize>,
+) -> Result<Command, LabError> {
     let report = record.report(role);
     match fs::remove_file(&report) {
         Err(source) if source.kind() != io::ErrorKind::NotFound => {
@@ -223,6 +231,9 @@ fn arbiter(plan: &EmulatedPlan, record: &EmulationRecord, role: Role) -> Result<
     let mut command = Command::new(&plan.program);
     // One bridge connects all hosts.
     command.args(["emulate", "--real-time", "--equal-paths"]).args(&plan.arbiter_arguments);
+    if let Some(processor) = processor {
+        command.arg("--processor").arg(processor.to_string());
+    }
     command.arg("--listen").arg(role.address().to_string()).arg("--output").arg(folder);
     if role == Role::Standby {
         command.arg("--standby-of").arg(Role::Arbiter.address().to_string());
@@ -329,11 +340,11 @@ mod tests {
         let (prefix, experiment) = (plan.prefix.clone(), plan.experiment.clone());
         let record = EmulationRecord::new(prefix, boot, experiment, &plan.topology, plan.mtu, folder);
         assert_eq!(
-            words(&arbiter(&plan, &record, Role::Arbiter).unwrap()),
-            "/bin/thalweg emulate --real-time --equal-paths --seed 7 --listen 127.0.0.1:6589 --output /none -- /a/-wan.toml"
+            words(&arbiter(&plan, &record, Role::Arbiter, Some(3)).unwrap()),
+            "/bin/thalweg emulate --real-time --equal-paths --seed 7 --processor 3 --listen 127.0.0.1:6589 --output /none -- /a/-wan.toml"
         );
         assert_eq!(
-            words(&arbiter(&plan, &record, Role::Standby).unwrap()),
+            words(&arbiter(&plan, &record, Role::Standby, None).unwrap()),
             "/bin/thalweg emulate --real-time --equal-paths --seed 7 --listen 127.0.0.1:6590 --output /none/standby \
              --standby-of 127.0.0.1:6589 -- /a/-wan.toml"
         );

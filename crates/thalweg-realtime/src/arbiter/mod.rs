@@ -164,15 +164,15 @@ impl Arbiter {
         self.peers.receive(now, from, bytes);
     }
 
-    /// Processes some datagrams of each endpoint, and runs the slots that are due. `clock` returns the time since the start of
-    /// slot 0.
-    pub fn turn(&mut self, clock: &mut dyn FnMut() -> Timestamp) {
+    /// Processes some datagrams of each endpoint, and runs the slots that are due. Returns whether a slot has just run, so that the next one
+    /// is not due yet. `clock` returns the time since the start of slot 0.
+    pub fn turn(&mut self, clock: &mut dyn FnMut() -> Timestamp) -> bool {
         self.process(clock());
         let Arbiter { slots, requests, ledger, peers, report, .. } = self;
         slots.turn(clock, requests, &mut |now, outcome, in_network| {
             let entry = ledger.remove(outcome.packet.id());
             leave(peers, report, &entry, now, outcome, EmulatedDelay::from_nanos(in_network));
-        });
+        })
     }
 
     /// Takes the requests of up to [`Options::datagrams_per_turn`] datagrams of each endpoint.

@@ -21,6 +21,9 @@ pub struct Options {
     pub datagrams_per_turn: usize,
     /// The packets in the emulated network. The answer to further requests is *drop*, and they are counted. Default: 2^20.
     pub max_in_flight: u32,
+    /// While packets are in the network, the arbiter's thread rests for some microseconds this often. With real-time priority it would otherwise
+    /// stop what the kernel has to do on its processor, until the kernel stops it, for 50 ms (fair server, `sched_rt_runtime_us`). Default: never.
+    pub rest_every: Option<Nanos>,
     /// The time between two samples of queue lengths. Default: 1 ms (Flexplane, Table 2).
     pub sample_every: Nanos,
 }
@@ -34,6 +37,7 @@ impl Default for Options {
             backlog: 64,
             datagrams_per_turn: 4,
             max_in_flight: 1 << 20,
+            rest_every: None,
             sample_every: Nanos::from_millis(1),
         }
     }

@@ -1,12 +1,13 @@
 //! The thread of an arbiter: it alternates between the socket and slots, or the rings to threads that run slots.
 //!
-//! While packets are in the network, it never blocks, and makes a system call for the socket every [`LOOK`] at most; slots themselves make
-//! none. While the network is empty and no protocol timer is due within a millisecond, it sleeps until a datagram arrives, or for a millisecond. So an idle arbiter
+//! While packets are in the network, it blocks only to [rest](super::Options::rest_every), and makes a system call for the socket every [`LOOK`] at
+//! most; slots themselves make none. While the network is empty and no protocol timer is due within a millisecond, it sleeps until a datagram arrives, or for a millisecond. So an idle arbiter
 //! takes little of its core.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use thalweg_wire::{Nanos, Timestamp};
 
@@ -21,6 +22,9 @@ const RECEIVES: usize = 4;
 
 /// A shorter time is waited for without sleeping: the kernel rounds it up to milliseconds, and acknowledgements would be late.
 const MIN_SLEEP: Nanos = Nanos::from_millis(1);
+
+/// How long a rest takes, besides the kernel's time to wake the thread up.
+const REST: Duration = Duration::from_micros(10);
 
 /// A monotonic clock of the time since `start`, when slot 0 starts.
 pub fn monotonic_clock(start: Instant) -> impl FnMut() -> Timestamp {
@@ -40,7 +44,8 @@ pub fn serve(
     until: Option<Timestamp>,
     stop: &AtomicBool,
 ) -> io::Result<Report> {
-    let mut next_look = Timestamp(0);
+    let (mut next_look, mut rested_at) = (Timestamp(0), Timestamp(0));
+    let rest_every = arbiter.options().rest_every;
     let mut now = clock();
     while !stop.load(Ordering::Relaxed) && until.is_none_or(|until| now < until) {
         let mut received = 0;
@@ -51,7 +56,7 @@ pub fn serve(
             }
             next_look = now + LOOK;
         }
-        arbiter.turn(clock);
+        let has_run = arbiter.turn(clock);
         now = clock();
         arbiter.transmit(now, |to, datagram| socket.send(to, datagram));
         socket.flush();
@@ -64,6 +69,11 @@ pub fn serve(
                 socket.wait(wait)?;
                 next_look = Timestamp(0);
             }
+        }
+        // Right after a slot, most time is left until the next one.
+        if has_run && arbiter.is_busy() && rest_every.is_some_and(|every| now.since(rested_at) >= every) {
+            thread::sleep(REST);
+            rested_at = now;
         }
         now = clock();
     }

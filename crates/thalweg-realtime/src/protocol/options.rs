@@ -145,7 +145,26 @@ fn check_entries(option: &'static str, found: u32) -> Result<(), OptionsError> {
     check((1..=MAX_ENTRIES).contains(&found), option, found.into(), "1 to 16,777,216")
 }
 
+/// The number of requests or answers that are sent at once, however long others may wait.
+const LARGE_BATCH: u32 = 64;
+
 impl LinkOptions {
+    /// These options with larger batches: requests, answers and acknowledgements wait for others for up to `delay`. Timeouts are long enough for
+    /// that. Both sides should have the same delay.
+    #[must_use]
+    pub fn with_batches(self, delay: Nanos) -> LinkOptions {
+        let times = |count: u64| Nanos(delay.0.saturating_mul(count));
+        LinkOptions {
+            batch: LARGE_BATCH,
+            batch_delay: delay,
+            acknowledgement_delay: self.acknowledgement_delay.max(delay),
+            min_timeout: self.min_timeout.max(times(4)),
+            initial_timeout: self.initial_timeout.max(times(8)),
+            max_timeout: self.max_timeout.max(times(16)),
+            ..self
+        }
+    }
+
     fn check(&self) -> Result<(), OptionsError> {
         let length = self.max_datagram;
         check(
@@ -206,6 +225,9 @@ mod tests {
         let link = LinkOptions { max_datagram: 81, ..LinkOptions::default() };
         let error = EndpointOptions { link, ..EndpointOptions::default() }.check().unwrap_err();
         assert_eq!(error.to_string(), "max_datagram is 81: expected 82 to 65,507 bytes");
+        let link = LinkOptions::default().with_batches(Nanos::from_millis(7));
+        assert_eq!(EndpointOptions { link, ..EndpointOptions::default() }.check(), Ok(()));
+        assert!(link.min_timeout > link.acknowledgement_delay, "{link:?}");
         let error = ArbiterOptions { max_flows: 0, ..ArbiterOptions::default() }.check().unwrap_err();
         assert_eq!(error.to_string(), "max_flows is 0: expected 1 to 16,777,216");
         let error = ArbiterOptions { max_requests: 200, ..ArbiterOptions::default() }.check().unwrap_err();

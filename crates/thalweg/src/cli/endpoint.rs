@@ -94,6 +94,12 @@ struct LimitArgs {
     #[arg(long, value_name = "TIME", value_parser = parse::<Nanos>)]
     overhead: Option<Nanos>,
 
+    /// Let requests wait for others for this long [default: none].
+    ///
+    /// More packets share a datagram, which costs less of the network and of the processor, and delays each packet. The arbiter has the same option.
+    #[arg(long, value_name = "TIME", value_parser = parse::<Nanos>)]
+    batch_delay: Option<Nanos>,
+
     /// Stop after this long.
     #[arg(long, value_name = "TIME", value_parser = parse::<Nanos>)]
     duration: Option<Nanos>,
@@ -138,8 +144,16 @@ impl EndpointArgs {
     /// If the host table is invalid, or as [`endpoint::run`].
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
         let EndpointArgs { interface, number, arbiter, standby, hosts, namespace, unlisted, wait, .. } = self;
-        let LimitArgs { max_packets, max_flows, deadline, keep_alive, silence, overhead, duration } =
-            self.limits;
+        let LimitArgs {
+            max_packets,
+            max_flows,
+            deadline,
+            keep_alive,
+            silence,
+            overhead,
+            batch_delay,
+            duration,
+        } = self.limits;
         let default = ProcessOptions::new(interface, number, arbiter, HostTable::load(&hosts)?);
         let options = ProcessOptions {
             namespace: namespace.map(Namespace::named),
@@ -161,6 +175,8 @@ impl EndpointArgs {
                 deadline,
                 keep_alive,
                 silence,
+                link: batch_delay
+                    .map_or(default.protocol.link, |delay| default.protocol.link.with_batches(delay)),
                 ..default.protocol
             },
             ..default

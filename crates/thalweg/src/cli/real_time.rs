@@ -46,6 +46,19 @@ pub(super) struct RealTimeArgs {
     #[arg(long, value_name = "SHARE", help_heading = "Real time", requires = "real_time")]
     late_share: Option<f64>,
 
+    /// Let answers wait for others for this long [default: 10us].
+    ///
+    /// More answers share a datagram, which costs less of the network and of the processor, and delays each packet. Endpoints have the same option.
+    #[arg(long, value_name = "TIME", help_heading = "Real time", requires = "real_time", value_parser = parse::<Nanos>)]
+    batch_delay: Option<Nanos>,
+
+    /// Run on this processor, from 0, ahead of other programs. With several threads: each further one on the next processor.
+    ///
+    /// A timeslot is late if another program runs when it is due. The thread of the socket gets real-time priority, and rests for a twentieth of its
+    /// time. Needs root or CAP_SYS_NICE to be ahead of others.
+    #[arg(long, value_name = "N", help_heading = "Real time", requires = "real_time")]
+    processor: Option<usize>,
+
     /// All paths of the real network between two hosts have the same delay, for instance because one switch connects them.
     ///
     /// Without it, a topology with several paths is refused: real packets may take others than the emulated ones.
@@ -56,6 +69,9 @@ pub(super) struct RealTimeArgs {
     #[arg(long, value_name = "ADDRESS:PORT", help_heading = "Real time", requires = "real_time")]
     standby_of: Option<String>,
 }
+
+/// How often a thread with real-time priority rests: a rest takes 15 to 25 us, and the kernel wants a twentieth of the time.
+const REST_EVERY: Nanos = Nanos::from_micros(160);
 
 /// Address for requests.
 const LISTEN: ([u8; 4], u16) = ([127, 0, 0, 1], 6_589);
@@ -88,6 +104,16 @@ impl RealTimeArgs {
         let events = plan.events.iter().map(|event| (clock.slot_at(event.at), event.in_network()));
         let events: Vec<(Slot, _)> = events.collect();
         let session = next_session();
+        let processor = self.processor;
+        if let Some(number) = processor {
+            own(number, true).with_context(|| format!("cannot run on processor {number} of --processor"))?;
+        }
+        let begin = move |shard| {
+            if let Some(number) = processor {
+                // One that does not exist: late timeslots will show.
+                let _ = own(number + 1 + shard, false);
+            }
+        };
         let (mut arbiter, start) = match threads {
             0 | 1 => {
                 let network = thalweg_emulator::network::build(&plan.scheme, &blueprint)?;
@@ -95,7 +121,8 @@ impl RealTimeArgs {
             }
             _ => {
                 let start = Instant::now();
-                let shards = Shards::start(threads - 1, &blueprint, &plan.scheme, events, &options, start)?;
+                let shards =
+                    Shards::start(threads - 1, &blueprint, &plan.scheme, events, &options, (start, begin))?;
                 (Arbiter::with_shards(options, shards, plan.mtu, session)?, Some(start))
             }
         };
@@ -133,11 +160,30 @@ impl RealTimeArgs {
     fn options(&self, plan: &Plan) -> Options {
         let mut options = Options::default();
         options.sample_every = plan.measure.queue_interval.unwrap_or(options.sample_every);
+        options.rest_every = self.processor.map(|_| REST_EVERY);
+        if let Some(delay) = self.batch_delay {
+            options.session.link = options.session.link.with_batches(delay);
+        }
         options.pace.late_after = self.late_after.unwrap_or(options.pace.late_after);
         options.pace.max_late_share = self.late_share.unwrap_or(options.pace.max_late_share);
         options.pace.max_catch_up = options.pace.max_catch_up.max(options.pace.late_after);
         options
     }
+}
+
+/// Runs the calling thread on a processor, ahead of other programs if that is allowed. One that rests may have real-time priority.
+#[cfg(target_os = "linux")]
+fn own(processor: usize, rests: bool) -> std::io::Result<()> {
+    use thalweg_linux::priority::{be_preferred, be_real_time, run_on};
+    run_on(processor)?;
+    // Without the privilege it runs like others.
+    let _ = if rests { be_real_time() } else { be_preferred() };
+    Ok(())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn own(_processor: usize, _rests: bool) -> std::io::Result<()> {
+    Err(std::io::ErrorKind::Unsupported.into())
 }
 
 /// The session that begins with the next tenth of a second. Endpoints take a run with the session of an earlier run for that run.

@@ -55,6 +55,8 @@ pub struct LabRequest {
     /// The time that is added to the emulated delay of all packets. With the least, no packet is early while the arbiter is behind.
     /// `None`: packets leave with their answer.
     pub overhead: Option<Nanos>,
+    /// How long requests and answers wait for others.
+    pub batch_delay: Option<Nanos>,
     /// Delay of a late timeslot.
     pub late_after: Option<Nanos>,
     /// The congestion control of the hosts, instead of that of the file's transport.
@@ -106,6 +108,11 @@ pub fn plan(request: &LabRequest, prefix: Prefix) -> anyhow::Result<LabPlan> {
     endpoint_arguments.extend(["--deadline".into(), nanoseconds(deadline)]);
     if let Some(overhead) = request.overhead {
         endpoint_arguments.extend(["--overhead".into(), nanoseconds(overhead)]);
+    }
+    if let Some(delay) = request.batch_delay {
+        let arguments = ["--batch-delay".into(), nanoseconds(delay)];
+        arbiter_arguments.extend(arguments.clone());
+        endpoint_arguments.extend(arguments);
     }
     if matches!(scheme, Scheme::PFabric(_)) {
         endpoint_arguments.push("--remaining".into());
@@ -248,6 +255,7 @@ name = \"pfabric\"
             wait: "sleep".to_owned(),
             polls: false,
             overhead: Some(Nanos::from_micros(300)),
+            batch_delay: Some(Nanos::from_micros(500)),
             late_after: Some(Nanos::from_millis(1)),
             congestion_control: None,
             output: None,
@@ -261,10 +269,22 @@ name = \"pfabric\"
         fs::write(&file, EXPERIMENT).unwrap();
         let LabPlan { plan, warnings } = plan(&request(file.clone()), Prefix::default()).unwrap();
         assert_eq!((plan.mtu, plan.topology.endpoints().len(), &plan.experiment), (9_000, 3, &file));
-        assert_eq!(plan.arbiter_arguments, ["--seed", "7", "--late-after", "1000000ns"]);
+        assert_eq!(
+            plan.arbiter_arguments,
+            ["--seed", "7", "--late-after", "1000000ns", "--batch-delay", "500000ns"]
+        );
         // The path takes 100 ms, and pFabric needs the remaining bytes.
-        let expected =
-            ["--wait", "sleep", "--deadline", "10100000000ns", "--overhead", "300000ns", "--remaining"];
+        let expected = [
+            "--wait",
+            "sleep",
+            "--deadline",
+            "10100000000ns",
+            "--overhead",
+            "300000ns",
+            "--batch-delay",
+            "500000ns",
+            "--remaining",
+        ];
         assert_eq!(plan.endpoint_arguments, expected);
         assert_eq!(plan.tcp_buffer, Bytes(100_000_000));
         assert!(warnings.is_empty(), "1,389 packets of 9,000 bytes: {warnings:?}");

@@ -23,13 +23,13 @@ pub(super) type Leave<'a> = dyn FnMut(Timestamp, &Outcome, Nanos) + 'a;
 
 /// An emulated network whose slots follow the clock.
 pub(super) trait Slots {
-    /// Takes packets for the next slot, runs the slots that are due, and says which packets have left.
+    /// Takes packets for the next slot, runs the slots that are due, and says which packets have left. Returns whether a slot has just run.
     fn turn(
         &mut self,
         clock: &mut dyn FnMut() -> Timestamp,
         requests: &mut Vec<Request>,
         leave: &mut Leave<'_>,
-    );
+    ) -> bool;
 
     /// When the next turn is due, while packets are in the network.
     fn next_turn(&self, now: Timestamp) -> Timestamp;

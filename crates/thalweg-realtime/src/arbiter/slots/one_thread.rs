@@ -133,13 +133,14 @@ impl Slots for OneThread {
         clock: &mut dyn FnMut() -> Timestamp,
         requests: &mut Vec<Request>,
         leave: &mut Leave<'_>,
-    ) {
+    ) -> bool {
         if self.is_empty() {
             // Packets that have just arrived enter the slot that starts next.
             self.skip(clock());
             self.apply_events();
         }
         self.waiting.append(requests);
+        let mut has_run = false;
         for _ in 0..SLOTS_PER_TURN {
             let (now, slot) = (clock(), self.network.now());
             if Nanos(now.0) < self.pacer.due(slot) || self.is_empty() {
@@ -147,7 +148,9 @@ impl Slots for OneThread {
             }
             self.pacer.start(slot, Nanos(now.0));
             self.slot(now, leave);
+            has_run = true;
         }
+        has_run
     }
 
     fn next_turn(&self, _now: Timestamp) -> Timestamp {

@@ -43,7 +43,8 @@ pub struct Shards {
 }
 
 impl Shards {
-    /// Starts a network on up to `threads` threads; each has one router or more. Slot 0 starts at `start`. `planned` are events in order of slots.
+    /// Starts a network on up to `threads` threads; each has one router or more. Slot 0 starts at `start`. Each thread first calls `begin` with its
+    /// number. `planned` are events in order of slots.
     ///
     /// # Errors
     /// If the network cannot be built.
@@ -53,7 +54,7 @@ impl Shards {
         scheme: &Scheme,
         planned: Vec<(Slot, Event)>,
         options: &Options,
-        start: Instant,
+        (start, begin): (Instant, impl Fn(usize) + Send + Sync + 'static),
     ) -> Result<Shards, BlueprintError> {
         thalweg_emulator::network::check(scheme, blueprint)?;
         let topology = blueprint.topology.clone();
@@ -96,7 +97,7 @@ impl Shards {
                 pace: Pace::Real(&real),
                 sample_every,
             };
-            run.run(&mut endpoints, |_| ())
+            run.run(&mut endpoints, begin)
         });
         Ok(Shards {
             clock,
@@ -136,7 +137,7 @@ impl Slots for Shards {
         clock: &mut dyn FnMut() -> Timestamp,
         requests: &mut Vec<Request>,
         leave: &mut Leave<'_>,
-    ) {
+    ) -> bool {
         let now = clock();
         for request in requests.drain(..) {
             let source = request.packet.source();
@@ -150,6 +151,8 @@ impl Slots for Shards {
                 leave(now, &outcome, Nanos(self.clock.start_of(Slot(slots)).0));
             }
         }
+        // Slots run elsewhere.
+        true
     }
 
     fn next_turn(&self, now: Timestamp) -> Timestamp {

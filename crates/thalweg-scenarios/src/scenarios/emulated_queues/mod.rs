@@ -56,6 +56,9 @@ pub const WARM_UP: Duration = Duration::from_secs(2);
 const PAYLOAD: f64 = 1_448.0;
 const ON_THE_LINK: f64 = 1_538.0;
 
+/// How long requests and answers wait for others. At the paper's rates, as many come in a few microseconds.
+pub const BATCH_DELAY: &str = "1ms";
+
 /// How long iperf3 may take to listen.
 const LISTENING: Duration = Duration::from_millis(300);
 
@@ -204,7 +207,14 @@ fn measure(
     headroom: &mut HeadroomSum,
     setting: &Setting<'_>,
 ) -> Result<RealRun, ScenarioError> {
-    let session = EmulatedSession::up(network, planner, &setting.prefix, folder, &setting.stop)?;
+    let session = EmulatedSession::up_with(
+        network,
+        planner,
+        &setting.prefix,
+        folder,
+        &setting.stop,
+        &["--batch-delay", BATCH_DELAY],
+    )?;
     let servers = (0..SENDERS).map(|number| Server::start_on(&session.host(0), number));
     let servers = servers.collect::<Result<Vec<_>, _>>()?;
     thread::sleep(LISTENING);

@@ -53,6 +53,12 @@ pub(super) struct EmulatedArgs {
     #[arg(long, value_name = "TIME", value_parser = parse::<Nanos>)]
     overhead: Option<Nanos>,
 
+    /// Let requests to the arbiter and answers wait for others for this long [default: no time].
+    ///
+    /// More packets share a datagram, so the machine carries more of them, and each is delayed by up to twice this time.
+    #[arg(long, value_name = "TIME", value_parser = parse::<Nanos>)]
+    batch_delay: Option<Nanos>,
+
     /// Delay of a timeslot from which it is late [default: 50us].
     ///
     /// The emulation is valid if few timeslots are late. A longer time is enough for networks with long delays.
@@ -91,6 +97,7 @@ impl EmulatedArgs {
             wait: wait.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned()),
             polls: wait == WaitArg::BusyPoll,
             overhead: Some(self.overhead.unwrap_or(LEAST_OVERHEAD)),
+            batch_delay: self.batch_delay,
             late_after: self.late_after,
             congestion_control: self.tcp.clone(),
             output: self.output.clone(),
@@ -104,6 +111,7 @@ impl EmulatedArgs {
             EmulatedArgs { standby: true, .. } => Some("--standby"),
             EmulatedArgs { wait: Some(_), .. } => Some("--wait"),
             EmulatedArgs { overhead: Some(_), .. } => Some("--overhead"),
+            EmulatedArgs { batch_delay: Some(_), .. } => Some("--batch-delay"),
             EmulatedArgs { late_after: Some(_), .. } => Some("--late-after"),
             EmulatedArgs { tcp: Some(_), .. } => Some("--tcp"),
             EmulatedArgs { output: Some(_), .. } => Some("--output"),
@@ -151,6 +159,7 @@ pub(super) fn planner(file: &Path, prefix: &Prefix, output: &Path) -> Result<Emu
         wait: "sleep".to_owned(),
         polls: false,
         overhead: None,
+        batch_delay: None,
         late_after: None,
         congestion_control: None,
         output: Some(output.to_owned()),
