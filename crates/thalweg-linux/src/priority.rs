@@ -57,7 +57,7 @@ pub fn be_preferred() -> io::Result<()> {
 pub fn last_processor() -> Option<usize> {
     let set = sched_getaffinity(Pid::from_raw(0)).ok()?;
     let processors = || (0..CpuSet::count()).filter(|processor| set.is_set(*processor).unwrap_or(false));
-    (processors().count() > 1).then(|| processors().last()).flatten()
+    (processors().count() > 1).then(|| processors().next_back()).flatten()
 }
 
 /// Lets the kernel end waits of the calling thread up to `slack` late, to combine them; 50 us by default.

@@ -309,7 +309,7 @@ impl<C: Copy + Default + Send + Sync + 'static> Worker<'_, C> {
     /// Says how well slots keep time, every few slots.
     fn publish(&self, now: Slot) {
         if let Pace::Real(RealTime { progress: Some(progress), .. }) = self.run.pace
-            && now.0 % PUBLISHED == 0
+            && now.0.is_multiple_of(PUBLISHED)
         {
             progress[self.number].store(&self.pacer.punctuality());
         }
