@@ -220,12 +220,12 @@ fn invalid_usage_and_failures_have_different_codes() {
         (
             &["lab", "run", "collide", "--duration", "10s"],
             2,
-            "thalweg: --duration cannot be used with collide: it applies to udp, emulated-latency, isolate, switch-buffer, stride,",
+            "thalweg: --duration cannot be used with collide: it applies to udp, emulated-latency, emulated-queues, isolate, switch-buffer, stride,",
         ),
         (
             &["lab", "run", "stride", "--trials", "3"],
             2,
-            "thalweg: --trials cannot be used with stride: it applies to collide, emulated-latency, isolate, reroute-latency and switch-buffer",
+            "thalweg: --trials cannot be used with stride: it applies to collide, emulated-latency, emulated-queues, isolate, reroute-latency and switch-buffer",
         ),
         (
             &["lab", "run", "udp", "--actuator", "openflow"],
