@@ -128,7 +128,7 @@ def text(lines: list[Row], rows: list[Row], claims: list[Row], setting: dict[str
         f"{date.today()}, {machine()}.",
         "",
         f"Spark {setting['spark']}, packets with {setting['overhead']} of overhead, timeslots late after {setting['late_after']}. "
-        "95 % confidence intervals.",
+        f"95 % confidence intervals. {setting['discarded_runs']} runs of clusters with too many late timeslots were discarded.",
         "",
         "| application | scheme | runs | completion time, s | difference to DropTail |",
         "| --- | --- | ---: | ---: | ---: |",
@@ -187,6 +187,9 @@ def plot(rows: list[Row], path: Path) -> None:
 
 def write(rows: list[Row], output: Path, setting: dict[str, object]) -> None:
     """Write all results."""
+    path = output / "discarded.jsonl"
+    discarded = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    setting = setting | {"discarded_runs": len(discarded)}
     lines, claims = measured(rows), checks(rows)
     result = {"setting": setting, "measured": lines, "claims": claims, "arbiters": arbiters(rows), "runs": rows}
     (output / "result.json").write_text(json.dumps(result, indent=1) + "\n")

@@ -3,7 +3,8 @@
     python experiments/flexplane-applications/run.py --output DIR
 
 Each round runs a new cluster with each scheme, on the hosts of an emulated lab. Its runs are appended to DIR/runs.jsonl, and a later call
-with the same DIR continues. At the end the results are in DIR: result.json, RESULT.md, plot.svg.
+with the same DIR continues. A cluster with too many late timeslots does not count, and ends the program: its runs go to
+DIR/discarded.jsonl. At the end the results are in DIR: result.json, RESULT.md, plot.svg.
 """
 
 from __future__ import annotations
@@ -161,8 +162,11 @@ def main() -> None:
             if time.monotonic() > end:
                 sys.exit("time is up: call again with the same directory to continue")
             new = run_cluster(setting, scheme, number)
-            with path.open("a") as file:
+            kept = path if new[0]["arbiter"]["valid"] else setting.output / "discarded.jsonl"
+            with kept.open("a") as file:
                 file.writelines(json.dumps(row) + "\n" for row in new)
+            if kept != path:
+                sys.exit("the cluster is discarded: too many timeslots were late; call again with the same directory to repeat it")
             rows += new
     report.write(rows, setting.output, {"spark": pyspark.__version__, "overhead": options.overhead, "late_after": options.late_after})
     print((setting.output / "RESULT.md").read_text())
