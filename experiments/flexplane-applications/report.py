@@ -127,7 +127,7 @@ def text(lines: list[Row], rows: list[Row], claims: list[Row], setting: dict[str
         "",
         f"{date.today()}, {machine()}.",
         "",
-        f"Spark {setting['spark']}, packets with {setting['overhead']} of overhead, timeslots late after {setting['late_after']}. "
+        f"{setting['what']}, packets with {setting['overhead']} of overhead, timeslots late after {setting['late_after']}. "
         f"95 % confidence intervals. {setting['discarded_runs']} runs of clusters with too many late timeslots were discarded.",
         "",
         "| application | scheme | runs | completion time, s | difference to DropTail |",

@@ -19,8 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyspark
+
 import report
 from cluster import Cluster
+from replay import Replay
 
 HERE = Path(__file__).resolve().parent
 PREFIX = "fa-"
@@ -35,6 +37,7 @@ class Setting:
     overhead: str
     late_after: str
     runs: int
+    is_replay: bool
 
 
 class Lab:
@@ -113,7 +116,7 @@ def run_cluster(setting: Setting, scheme: str, number: int) -> list[dict[str, ob
     folder = setting.output / "logs" / f"{number}-{scheme}"
     rows: list[dict[str, object]] = []
     lab = Lab(setting, scheme, folder)
-    with lab, Cluster(PREFIX, folder) as cluster:
+    with lab, (Replay if setting.is_replay else Cluster)(PREFIX, folder) as cluster:
         before = lab.counters()
         for line in cluster.run_jobs(setting.runs, seed=1 + number * setting.runs):
             after = lab.counters()
@@ -144,10 +147,13 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=1, help="runs of each application in a cluster [default: %(default)s]")
     parser.add_argument("--overhead", default="500us", help="the delay of each packet beside the emulated one [default: %(default)s]")
     parser.add_argument("--late-after", default="50us", help="delay of a late timeslot [default: %(default)s]")
+    parser.add_argument(
+        "--replay", action="store_true", help="replay the traffic without Spark, and sleep instead of computing"
+    )
     parser.add_argument("--minutes", type=float, default=float("inf"), help="start no cluster after this time")
     options = parser.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
-    setting = Setting(options.thalweg, options.output.resolve(), options.overhead, options.late_after, options.runs)
+    setting = Setting(options.thalweg, options.output.resolve(), options.overhead, options.late_after, options.runs, options.replay)
     keep_off_first_processor()
     path = setting.output / "runs.jsonl"
     rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
@@ -168,7 +174,8 @@ def main() -> None:
             if kept != path:
                 sys.exit("the cluster is discarded: too many timeslots were late; call again with the same directory to repeat it")
             rows += new
-    report.write(rows, setting.output, {"spark": pyspark.__version__, "overhead": options.overhead, "late_after": options.late_after})
+    what = "replayed traffic" if options.replay else f"Spark {pyspark.__version__}"
+    report.write(rows, setting.output, {"what": what, "overhead": options.overhead, "late_after": options.late_after})
     print((setting.output / "RESULT.md").read_text())
 
 
