@@ -11,6 +11,7 @@
 //! | [`flood`] | what does a flood of random 5-tuples cost? |
 //! | [`sketches`] | how fast are sketches, ours and others', and how accurate at that speed? |
 //! | [`emulator`] | how many packets per second does the emulator process, compared with ns-3? |
+//! | [`emulation_peers`] | up to which rate does real-time emulation keep up, and how accurate is it, beside Mininet and ns-3? |
 //! | [`collector`] | how fast does a collector turn packets into rates, link utilisation, events and samples? |
 //! | [`experiments`] | figures and claims of papers, on synthetic traces |
 //!
@@ -21,6 +22,7 @@ pub mod clock;
 pub mod collector;
 pub mod contenders;
 pub mod detectors;
+pub mod emulation_peers;
 pub mod emulator;
 pub mod experiments;
 pub mod flood;

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 use thalweg::watch::options::{Detector, Show, WatchOptions};
 use thalweg_bench::{
-    collector, detectors, emulator, experiments, flood, hash_map_meter, isolation, meters, scaling, sketches,
-    stages, tasks, threshold,
+    collector, detectors, emulation_peers, emulator, experiments, flood, hash_map_meter, isolation, meters,
+    scaling, sketches, stages, tasks, threshold,
 };
 use thalweg_capture::backend::Backend;
 use thalweg_capture::live::LiveOptions;
@@ -40,6 +40,8 @@ enum Command {
     Sketches(sketches::SketchesOptions),
     /// Measure the emulator's packets per second by scheme, size, load and cores, and compare with ns-3
     Emulator(emulator::EmulatorOptions),
+    /// Compare real-time emulation with Mininet and ns-3 in real time: rate, queue, round trip, lateness
+    EmulationPeers(emulation_peers::EmulationPeersOptions),
     /// Measure a collector's packets per second by stage, and the latency from packet to event
     Collector(collector::CollectorBenchOptions),
     /// Measure the simulation that finds a rate threshold, and compare with a plain Python model
@@ -73,6 +75,7 @@ fn main() -> anyhow::Result<()> {
         Command::Tasks(options) => tasks::run(&options),
         Command::Flood(options) => flood::run(&options),
         Command::Sketches(options) => sketches::run(&options),
+        Command::EmulationPeers(options) => emulation_peers::run(&options),
         Command::Emulator(options) => emulator::run(&options),
         Command::Collector(options) => collector::run(&options),
         Command::Isolation(options) => isolation::run(&options),

@@ -1,7 +1,7 @@
-//! Comparison with ns-3, by two programs in `bench/peers/ns3` that are built on demand: `star` measures packets per
-//! second, `crosscheck` runs TCP in small scenarios.
+//! Comparison with ns-3, by programs in `bench/peers/ns3` that are built on demand: `star` measures packets per
+//! second, `crosscheck` runs TCP in small scenarios, `live_star` connects network namespaces in real time.
 //!
-//! Both print one line of JSON; the same seed gives the same counts. Times exclude the simulator's setup.
+//! The first two print one line of JSON; the same seed gives the same counts. Times exclude the simulator's setup.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ pub const SOURCES: &str = "bench/peers/ns3";
 /// Timeout of a run in seconds.
 const TIMEOUT_S: &str = "600";
 
-/// The two programs.
+/// The programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Programs {
     folder: PathBuf,
@@ -40,6 +40,11 @@ impl Programs {
         make.arg("--no-print-directory").arg("-C").arg(sources);
         succeed(make.arg(format!("BUILD={}", folder.display())))?;
         Ok(Programs { folder, version })
+    }
+
+    /// Returns the program of a star in real time.
+    pub fn live_star(&self) -> PathBuf {
+        self.folder.join("live_star")
     }
 
     /// Runs a star of `hosts` hosts under `load` for `seconds` of emulated time.

@@ -1,0 +1,153 @@
+//! Real-time emulation beside Mininet and ns-3: the same senders, receiver, rates and queue in each.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`peer`] | the emulations, and what differs between them |
+//! | [`network`] | what the benchmark needs of each |
+//! | `thalweg`, `mininet`, `ns3` | how each is started, and what it records |
+//! | [`traffic`] | iperf3 and ping |
+//! | [`processors`] | processor time |
+//! | [`measured`] | figures of a run, and the verdict |
+//! | [`report`] | claims, and the page of results |
+
+pub mod measured;
+mod mininet;
+pub mod network;
+mod ns3;
+pub mod peer;
+pub mod processors;
+pub mod report;
+mod thalweg;
+pub mod traffic;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::ensure;
+
+use crate::results::{save_page, save_rows};
+use measured::Measured;
+use peer::Peer;
+
+/// Options of the benchmark.
+#[derive(Clone, Debug, clap::Args)]
+pub struct EmulationPeersOptions {
+    /// The emulations to measure
+    #[arg(long, value_delimiter = ',', default_values = Peer::ALL.map(Peer::id), value_parser = parse_peer)]
+    pub peers: Vec<Peer>,
+    /// Rates of all links in Mbit/s
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_values_t = [100, 200, 300, 500, 700, 1_000, 1_500],
+        value_parser = clap::value_parser!(u32).range(1..=100_000)
+    )]
+    pub rates: Vec<u32>,
+    /// Seconds to measure, after 2 s of slow start
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(3..=600))]
+    pub seconds: u64,
+    /// Runs of each case
+    #[arg(long, default_value_t = 1)]
+    pub runs: usize,
+    /// Hosts: senders, and one receiver
+    #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u32).range(2..=64))]
+    pub hosts: u32,
+    /// TCP connections to the receiver [default: one per sender]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub flows: Option<u32>,
+    /// The program
+    #[arg(long, default_value = "target/release/thalweg")]
+    pub thalweg: PathBuf,
+    /// Build folder of the ns-3 programs
+    #[arg(long, default_value = "target/bench-peers/ns3")]
+    pub build: PathBuf,
+    /// Output folder
+    #[arg(long, default_value = "bench/results")]
+    pub output: PathBuf,
+}
+
+/// The scenario of a run.
+pub struct Setting<'a> {
+    /// Hosts: senders, and one receiver.
+    pub hosts: u32,
+    /// Rate of all links in Mbit/s.
+    pub mbps: u32,
+    /// Queue of the switch in packets.
+    pub queue: u32,
+    /// A folder for files.
+    pub folder: &'a Path,
+    /// The program of Thalweg.
+    pub thalweg: &'a Path,
+    /// Build folder of the ns-3 programs.
+    pub build: &'a Path,
+}
+
+/// Packets that the queue to the receiver holds.
+const QUEUE: u32 = 1_024;
+
+fn parse_peer(text: &str) -> Result<Peer, String> {
+    Peer::with_id(text).ok_or_else(|| {
+        let known = Peer::ALL.map(Peer::id).join(", ");
+        format!("unknown emulation {text:?}: expected one of {known}")
+    })
+}
+
+/// Runs the benchmark and writes its results.
+///
+/// # Errors
+/// Without root or iperf3, or if results cannot be written. An emulation that is not installed is skipped; a run that fails is a row.
+pub fn run(options: &EmulationPeersOptions) -> anyhow::Result<()> {
+    let is_root = fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
+    ensure!(is_root, "network namespaces need root");
+    traffic::check()?;
+    let folder = std::env::temp_dir().join(format!("thalweg-bench-{}", std::process::id()));
+    fs::create_dir_all(&folder)?;
+    let result = measure(options, &folder);
+    let _ = fs::remove_dir_all(&folder);
+    let (runs, notes) = result?;
+    let page = report::page(options, &runs, &notes);
+    save_page(&options.output, "emulation-peers", &page)?;
+    save_rows(&options.output, "emulation-peers", &measured::rows(&runs))
+}
+
+/// Measures all cases. Returns them and notes about what was skipped.
+fn measure(options: &EmulationPeersOptions, folder: &Path) -> anyhow::Result<(Vec<Measured>, Vec<String>)> {
+    let (mut runs, mut notes) = (Vec::new(), Vec::new());
+    for &peer in &options.peers {
+        if let Err(error) = peer.check(&options.thalweg, &options.build) {
+            eprintln!("skipped: {}: {error:#}", peer.name());
+            notes.push(format!("{} skipped: {error:#}.", peer.name()));
+            continue;
+        }
+        if peer == Peer::Mininet {
+            notes.push(report::mininet_note(&mininet::probe()?));
+        }
+        for (&mbps, number) in
+            options.rates.iter().flat_map(|rate| (0..options.runs).map(move |run| (rate, run)))
+        {
+            let setting = Setting {
+                hosts: options.hosts,
+                mbps,
+                queue: QUEUE,
+                folder,
+                thalweg: &options.thalweg,
+                build: &options.build,
+            };
+            let measured = measure_one(peer, &setting, options, number);
+            eprintln!("{}", measured.line());
+            runs.push(measured);
+        }
+    }
+    Ok((runs, notes))
+}
+
+/// Measures one case. A failure is a result: the network may not carry the rate.
+fn measure_one(peer: Peer, setting: &Setting<'_>, options: &EmulationPeersOptions, run: usize) -> Measured {
+    let flows = options.flows.unwrap_or(setting.hosts - 1);
+    let measured = || {
+        let network = peer.up(setting)?;
+        let traffic = traffic::run(&*network, flows, options.seconds)?;
+        Ok((traffic, network.finish()?))
+    };
+    Measured::new(peer, setting, flows, run, measured())
+}

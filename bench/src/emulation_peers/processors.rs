@@ -1,0 +1,91 @@
+//! Processor time of the machine and of processes, from `/proc`.
+
+use std::fs;
+
+use anyhow::Context;
+
+/// Ticks of `/proc` per second (USER_HZ, the same on all architectures that Thalweg runs on).
+const TICKS: f64 = 100.0;
+
+/// Counters at a time, in ticks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Processors {
+    total: u64,
+    busy: u64,
+    stolen: u64,
+    processes: u64,
+    count: f64,
+}
+
+/// Processor time between two readings, in processors.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ProcessorUse {
+    /// All work of the machine.
+    pub busy: f64,
+    /// Taken by the hypervisor.
+    pub stolen: f64,
+    /// The processes that emulate, without the kernel's softirqs on other processes' time.
+    pub emulation: f64,
+}
+
+impl Processors {
+    /// Reads the counters.
+    ///
+    /// # Errors
+    /// If `/proc` is not readable. A process that has ended counts as none.
+    pub fn now(processes: &[u32]) -> anyhow::Result<Processors> {
+        let text = fs::read_to_string("/proc/stat").context("cannot read /proc/stat")?;
+        let machine = text.lines().next().and_then(machine_ticks).context("/proc/stat: no line `cpu`")?;
+        let count = text.lines().filter(|line| line.starts_with("cpu")).count() - 1;
+        let used = |pid: &u32| process_ticks(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?);
+        let processes = processes.iter().filter_map(used).sum();
+        let [total, busy, stolen] = machine;
+        Ok(Processors { total, busy, stolen, processes, count: count as f64 })
+    }
+
+    /// Returns the use since an earlier reading.
+    pub fn since(&self, before: &Processors) -> ProcessorUse {
+        let total = self.total.saturating_sub(before.total).max(1) as f64;
+        let share = |now: u64, then: u64| now.saturating_sub(then) as f64 / total * self.count;
+        let seconds = total / TICKS / self.count;
+        ProcessorUse {
+            busy: share(self.busy, before.busy),
+            stolen: share(self.stolen, before.stolen),
+            emulation: self.processes.saturating_sub(before.processes) as f64 / TICKS / seconds,
+        }
+    }
+}
+
+/// Returns all ticks, the busy ones and the stolen ones of a line of `/proc/stat`.
+fn machine_ticks(line: &str) -> Option<[u64; 3]> {
+    let ticks: Vec<u64> = line.split_whitespace().skip(1).filter_map(|word| word.parse().ok()).collect();
+    let [user, nice, system, idle, wait, interrupts, soft, stolen, ..] = ticks[..] else { return None };
+    let busy = user + nice + system + interrupts + soft;
+    Some([busy + idle + wait + stolen, busy, stolen])
+}
+
+/// Returns the ticks of a process, of the user and the system, from `/proc/PID/stat`. The name may contain spaces and parentheses.
+fn process_ticks(stat: &str) -> Option<u64> {
+    let words: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    Some(words.get(11)?.parse::<u64>().ok()? + words.get(12)?.parse::<u64>().ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn busy_time_is_all_but_idle_and_stolen_time() {
+        assert_eq!(machine_ticks("cpu  10 1 20 100 5 2 3 4 0 0"), Some([145, 36, 4]));
+        let reading = |total, busy| Processors { total, busy, stolen: 0, processes: busy, count: 2.0 };
+        // 5 s on two processors, of which a quarter is busy.
+        let used = reading(1_100, 350).since(&reading(100, 100));
+        assert_eq!((used.busy, used.emulation), (0.5, 0.5));
+    }
+
+    #[test]
+    fn names_of_processes_may_have_parentheses() {
+        let stat = "7 (a) b) S 1 7 7 0 -1 4194304 1 0 0 0 30 12 0 0 20 0 1 0 100 0 0";
+        assert_eq!(process_ticks(stat), Some(42));
+    }
+}
