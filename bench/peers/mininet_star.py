@@ -103,11 +103,10 @@ def limit(interface, options):
 
 
 def check(node, command):
-    """Runs a command that prints nothing when it works."""
-    printed = node.cmd(command).strip()
-    # ethtool names what it changes beside.
-    if printed and not printed.startswith("Actual changes"):
-        raise RuntimeError(f"{command}: {printed}")
+    """Runs a command. Raises RuntimeError with what it printed if it failed."""
+    *printed, code = node.cmd(f"{command}; echo $?").split()
+    if code != "0":
+        raise RuntimeError(f"{command}: {' '.join(printed)}")
 
 
 if __name__ == "__main__":

@@ -48,7 +48,7 @@ pub struct Figures {
     pub goodput_mbps: f64,
     /// The same, divided by what the link leaves for it.
     pub goodput_ratio: f64,
-    /// Jain's index of the flows' goodput, at most 1.
+    /// Jain's index of the clients' goodput, at most 1.
     pub fairness: f64,
     /// Retransmitted segments.
     pub retransmits: u64,
@@ -75,13 +75,12 @@ impl Measured {
     pub fn new(
         peer: Peer,
         setting: &Setting<'_>,
-        flows: u32,
         run: usize,
         measured: anyhow::Result<(Traffic, Record)>,
     ) -> Measured {
         let outcome = measured.map(|(traffic, record)| Figures::new(setting.mbps, &traffic, &record));
         let outcome = outcome.map_err(|error| format!("{error:#}"));
-        Measured { peer, mbps: setting.mbps, hosts: setting.hosts, flows, run, outcome }
+        Measured { peer, mbps: setting.mbps, hosts: setting.hosts, flows: setting.flows, run, outcome }
     }
 
     /// Whether the emulation did not fall behind by its own sign: `None` if it has none.
@@ -171,7 +170,8 @@ pub fn rows(runs: &[Measured]) -> Table {
         "late_share",
         "worst_delay_ms",
         "processors_busy",
-        "processors_emulation",
+        "processors_core",
+        "processors_endpoints",
         "processors_stolen",
         "error",
         "differs",
@@ -194,12 +194,13 @@ pub fn rows(runs: &[Measured]) -> Table {
                 cells.extend(round_trip_ms.map(|time| format!("{time:.3}")));
                 cells.push(format!("{:.3}", figures.beyond_queue_ms));
                 cells.extend([figures.late_share, figures.worst_ms].map(optional));
-                let uses = [processors.busy, processors.emulation, processors.stolen];
+                let ProcessorUse { busy, core, endpoints, stolen } = *processors;
+                let uses = [busy, core, endpoints, stolen];
                 cells.extend(uses.map(|processors| format!("{processors:.3}")));
                 cells.push(String::new());
             }
             Err(error) => {
-                cells.extend((0..17).map(|_| String::new()));
+                cells.extend((0..18).map(|_| String::new()));
                 cells.push(error.clone());
             }
         }
@@ -212,6 +213,7 @@ pub fn rows(runs: &[Measured]) -> Table {
 /// Returns the table of a peer for people.
 pub fn table(runs: &[&Measured]) -> Table {
     let mut table = Table::new([
+        "hosts, flows",
         "Mbit/s",
         "goodput, Mbit/s",
         "of the link's",
@@ -221,33 +223,24 @@ pub fn table(runs: &[&Measured]) -> Table {
         "late",
         "worst delay, ms",
         "retransmits",
-        "processors: all, emulation",
+        "processors: all, network, endpoints",
         "kept up",
     ]);
     for run in runs {
+        let case = || format!("{}, {}", run.hosts, run.flows);
         match &run.outcome {
             Err(error) => {
-                let dashes = || "-".to_owned();
-                row!(
-                    table,
-                    run.mbps,
-                    dashes(),
-                    dashes(),
-                    dashes(),
-                    dashes(),
-                    dashes(),
-                    dashes(),
-                    dashes(),
-                    dashes(),
-                    dashes(),
-                    format!("failed: {error}")
-                );
+                let mut cells = vec![case(), run.mbps.to_string()];
+                cells.extend((0..9).map(|_| "-".to_owned()));
+                cells.push(format!("failed: {error}"));
+                table.push(cells);
             }
             Ok(figures) => {
                 let [p5, median, p95] = figures.queue;
-                let unknown = || "unknown".to_owned();
+                let (unknown, used) = (|| "unknown".to_owned(), figures.processors);
                 row!(
                     table,
+                    case(),
                     run.mbps,
                     format!("{:.1}", figures.goodput_mbps),
                     format!("{:.3}", figures.goodput_ratio),
@@ -257,7 +250,7 @@ pub fn table(runs: &[&Measured]) -> Table {
                     figures.late_share.map_or_else(unknown, |share| format!("{:.3} %", 100.0 * share)),
                     figures.worst_ms.map_or_else(unknown, |worst| format!("{worst:.2}")),
                     figures.retransmits,
-                    format!("{:.2}, {:.2}", figures.processors.busy, figures.processors.emulation),
+                    format!("{:.2}, {:.2}, {:.2}", used.busy, used.core, used.endpoints),
                     verdict(run)
                 );
             }
@@ -305,6 +298,7 @@ mod tests {
         assert!((figures.beyond_queue_ms - 0.196).abs() < 1e-9, "{figures:?}");
         let setting = Setting {
             hosts: 3,
+            flows: 2,
             mbps: 1_000,
             queue: 1_024,
             folder: std::path::Path::new(""),
@@ -312,11 +306,11 @@ mod tests {
             build: std::path::Path::new(""),
         };
         let full = || Ok((traffic(1e9 * 1_448.0 / 1_538.0), record.clone()));
-        let run = Measured::new(Peer::Thalweg, &setting, 2, 0, full());
+        let run = Measured::new(Peer::Thalweg, &setting, 0, full());
         assert_eq!((run.kept_up(), run.has_rate(), verdict(&run)), (Some(false), true, "late"));
-        let slow = Measured::new(Peer::Mininet, &setting, 2, 0, Ok((traffic(8e8), Record::default())));
+        let slow = Measured::new(Peer::Mininet, &setting, 0, Ok((traffic(8e8), Record::default())));
         assert_eq!((slow.kept_up(), verdict(&slow)), (None, "rate wrong"));
-        let failed = Measured::new(Peer::Ns3Csma, &setting, 2, 0, Err(anyhow::anyhow!("ended")));
+        let failed = Measured::new(Peer::Ns3Csma, &setting, 0, Err(anyhow::anyhow!("ended")));
         assert_eq!(failed.kept_up(), Some(false));
         let all = [run, slow, failed];
         assert!(

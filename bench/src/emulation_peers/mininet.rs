@@ -17,7 +17,7 @@ use thalweg_linux::namespace::with_prefix;
 use thalweg_linux::netlink::Netlink;
 
 use super::Setting;
-use super::network::{Lateness, Network, QueueSample, Record};
+use super::network::{Lateness, Network, Processes, QueueSample, Record};
 
 /// Debian's Python, which finds Debian's Mininet.
 pub(super) const PYTHON: &str = "/usr/bin/python3";
@@ -102,8 +102,8 @@ impl Network for Star {
         &self.hosts
     }
 
-    fn processes(&self) -> Vec<u32> {
-        Vec::new()
+    fn processes(&self) -> Processes {
+        Processes::default()
     }
 
     fn finish(mut self: Box<Self>) -> anyhow::Result<Record> {

@@ -50,11 +50,19 @@ pub struct EmulationPeersOptions {
     #[arg(long, default_value_t = 1)]
     pub runs: usize,
     /// Hosts: senders, and one receiver
-    #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u32).range(2..=64))]
-    pub hosts: u32,
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_values_t = [6],
+        value_parser = clap::value_parser!(u32).range(2..=64)
+    )]
+    pub hosts: Vec<u32>,
     /// TCP connections to the receiver [default: one per sender]
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000))]
-    pub flows: Option<u32>,
+    #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub flows: Vec<u32>,
+    /// Subject of the results, which is part of their names
+    #[arg(long, default_value = "emulation-peers")]
+    pub subject: String,
     /// The program
     #[arg(long, default_value = "target/release/thalweg")]
     pub thalweg: PathBuf,
@@ -70,6 +78,8 @@ pub struct EmulationPeersOptions {
 pub struct Setting<'a> {
     /// Hosts: senders, and one receiver.
     pub hosts: u32,
+    /// TCP connections to the receiver.
+    pub flows: u32,
     /// Rate of all links in Mbit/s.
     pub mbps: u32,
     /// Queue of the switch in packets.
@@ -106,8 +116,8 @@ pub fn run(options: &EmulationPeersOptions) -> anyhow::Result<()> {
     let _ = fs::remove_dir_all(&folder);
     let (runs, notes) = result?;
     let page = report::page(options, &runs, &notes);
-    save_page(&options.output, "emulation-peers", &page)?;
-    save_rows(&options.output, "emulation-peers", &measured::rows(&runs))
+    save_page(&options.output, &options.subject, &page)?;
+    save_rows(&options.output, &options.subject, &measured::rows(&runs))
 }
 
 /// Measures all cases. Returns them and notes about what was skipped.
@@ -122,18 +132,17 @@ fn measure(options: &EmulationPeersOptions, folder: &Path) -> anyhow::Result<(Ve
         if peer == Peer::Mininet {
             notes.push(report::mininet_note(&mininet::probe()?));
         }
-        for (&mbps, number) in
-            options.rates.iter().flat_map(|rate| (0..options.runs).map(move |run| (rate, run)))
-        {
+        for (hosts, flows, mbps, run) in cases(options) {
             let setting = Setting {
-                hosts: options.hosts,
+                hosts,
+                flows,
                 mbps,
                 queue: QUEUE,
                 folder,
                 thalweg: &options.thalweg,
                 build: &options.build,
             };
-            let measured = measure_one(peer, &setting, options, number);
+            let measured = measure_one(peer, &setting, options.seconds, run);
             eprintln!("{}", measured.line());
             runs.push(measured);
         }
@@ -141,13 +150,27 @@ fn measure(options: &EmulationPeersOptions, folder: &Path) -> anyhow::Result<(Ve
     Ok((runs, notes))
 }
 
+/// Returns all cases: hosts, flows, rate in Mbit/s, number of the run.
+fn cases(options: &EmulationPeersOptions) -> Vec<(u32, u32, u32, usize)> {
+    let mut cases = Vec::new();
+    for &hosts in &options.hosts {
+        let per_sender = [hosts - 1];
+        let flows = if options.flows.is_empty() { &per_sender[..] } else { &options.flows };
+        for &flows in flows {
+            for &mbps in &options.rates {
+                cases.extend((0..options.runs).map(|run| (hosts, flows, mbps, run)));
+            }
+        }
+    }
+    cases
+}
+
 /// Measures one case. A failure is a result: the network may not carry the rate.
-fn measure_one(peer: Peer, setting: &Setting<'_>, options: &EmulationPeersOptions, run: usize) -> Measured {
-    let flows = options.flows.unwrap_or(setting.hosts - 1);
+fn measure_one(peer: Peer, setting: &Setting<'_>, seconds: u64, run: usize) -> Measured {
     let measured = || {
         let network = peer.up(setting)?;
-        let traffic = traffic::run(&*network, flows, options.seconds)?;
+        let traffic = traffic::run(&*network, setting.flows, seconds)?;
         Ok((traffic, network.finish()?))
     };
-    Measured::new(peer, setting, flows, run, measured())
+    Measured::new(peer, setting, run, measured())
 }

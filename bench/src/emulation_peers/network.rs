@@ -7,14 +7,23 @@ pub trait Network {
     /// Returns the files of the hosts' network namespaces; the last host is the receiver.
     fn hosts(&self) -> &[PathBuf];
 
-    /// Returns the processes that emulate, whose processor time is counted. Empty where the kernel does.
-    fn processes(&self) -> Vec<u32>;
+    /// Returns the processes that emulate, whose processor time is counted.
+    fn processes(&self) -> Processes;
 
     /// Ends the network, and returns what it recorded.
     ///
     /// # Errors
     /// If it has failed meanwhile, or the record cannot be read.
     fn finish(self: Box<Self>) -> anyhow::Result<Record>;
+}
+
+/// The processes that emulate. None where the kernel does.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Processes {
+    /// Those of the network: the arbiter, or the simulator.
+    pub core: Vec<u32>,
+    /// Those of the hosts: endpoints.
+    pub endpoints: Vec<u32>,
 }
 
 /// What a network recorded from its start to its end.

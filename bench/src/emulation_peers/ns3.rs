@@ -11,7 +11,7 @@ use thalweg_linux::Namespace;
 use thalweg_linux::namespace::with_prefix;
 
 use super::Setting;
-use super::network::{Lateness, Network, QueueSample, Record};
+use super::network::{Lateness, Network, Processes, QueueSample, Record};
 use super::traffic::within;
 use crate::emulator::ns3::{Programs, SOURCES};
 use crate::sketches::peers::succeed;
@@ -97,8 +97,8 @@ impl Network for Star {
         &self.hosts
     }
 
-    fn processes(&self) -> Vec<u32> {
-        vec![self.program.id()]
+    fn processes(&self) -> Processes {
+        Processes { core: vec![self.program.id()], endpoints: Vec::new() }
     }
 
     fn finish(mut self: Box<Self>) -> anyhow::Result<Record> {

@@ -4,8 +4,7 @@ use std::fs;
 
 use anyhow::Context;
 
-/// Ticks of `/proc` per second (USER_HZ, the same on all architectures that Thalweg runs on).
-const TICKS: f64 = 100.0;
+use super::network::Processes;
 
 /// Counters at a time, in ticks.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -13,7 +12,8 @@ pub struct Processors {
     total: u64,
     busy: u64,
     stolen: u64,
-    processes: u64,
+    core: u64,
+    endpoints: u64,
     count: f64,
 }
 
@@ -24,8 +24,10 @@ pub struct ProcessorUse {
     pub busy: f64,
     /// Taken by the hypervisor.
     pub stolen: f64,
-    /// The processes that emulate, without the kernel's softirqs on other processes' time.
-    pub emulation: f64,
+    /// The processes of the network: the arbiter, or the simulator.
+    pub core: f64,
+    /// The processes of the hosts: endpoints.
+    pub endpoints: f64,
 }
 
 impl Processors {
@@ -33,25 +35,26 @@ impl Processors {
     ///
     /// # Errors
     /// If `/proc` is not readable. A process that has ended counts as none.
-    pub fn now(processes: &[u32]) -> anyhow::Result<Processors> {
+    pub fn now(processes: &Processes) -> anyhow::Result<Processors> {
         let text = fs::read_to_string("/proc/stat").context("cannot read /proc/stat")?;
         let machine = text.lines().next().and_then(machine_ticks).context("/proc/stat: no line `cpu`")?;
         let count = text.lines().filter(|line| line.starts_with("cpu")).count() - 1;
         let used = |pid: &u32| process_ticks(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?);
-        let processes = processes.iter().filter_map(used).sum();
+        let core = processes.core.iter().filter_map(used).sum();
+        let endpoints = processes.endpoints.iter().filter_map(used).sum();
         let [total, busy, stolen] = machine;
-        Ok(Processors { total, busy, stolen, processes, count: count as f64 })
+        Ok(Processors { total, busy, stolen, core, endpoints, count: count as f64 })
     }
 
     /// Returns the use since an earlier reading.
     pub fn since(&self, before: &Processors) -> ProcessorUse {
         let total = self.total.saturating_sub(before.total).max(1) as f64;
         let share = |now: u64, then: u64| now.saturating_sub(then) as f64 / total * self.count;
-        let seconds = total / TICKS / self.count;
         ProcessorUse {
             busy: share(self.busy, before.busy),
             stolen: share(self.stolen, before.stolen),
-            emulation: self.processes.saturating_sub(before.processes) as f64 / TICKS / seconds,
+            core: share(self.core, before.core),
+            endpoints: share(self.endpoints, before.endpoints),
         }
     }
 }
@@ -77,10 +80,11 @@ mod tests {
     #[test]
     fn busy_time_is_all_but_idle_and_stolen_time() {
         assert_eq!(machine_ticks("cpu  10 1 20 100 5 2 3 4 0 0"), Some([145, 36, 4]));
-        let reading = |total, busy| Processors { total, busy, stolen: 0, processes: busy, count: 2.0 };
+        let reading =
+            |total, busy| Processors { total, busy, stolen: 0, core: busy, endpoints: 0, count: 2.0 };
         // 5 s on two processors, of which a quarter is busy.
         let used = reading(1_100, 350).since(&reading(100, 100));
-        assert_eq!((used.busy, used.emulation), (0.5, 0.5));
+        assert_eq!((used.busy, used.core, used.endpoints), (0.5, 0.5, 0.0));
     }
 
     #[test]

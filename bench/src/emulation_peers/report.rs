@@ -1,6 +1,7 @@
 //! Claims with bounds that were fixed before the first measurement, and the page of results.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use super::EmulationPeersOptions;
 use super::measured::{self, Figures, HARD_LIMIT_MS, MAX_LATE_SHARE, MAX_RATE_ERROR, Measured};
@@ -55,18 +56,16 @@ pub fn page(options: &EmulationPeersOptions, runs: &[Measured], notes: &[String]
         list(options.rates.iter().map(u32::to_string).collect()),
         options.seconds,
         options.runs,
-        options.hosts
+        list(options.hosts.iter().map(u32::to_string).collect())
     );
-    if let Some(flows) = options.flows {
-        command.push_str(&format!(" --flows {flows}"));
+    if !options.flows.is_empty() {
+        let _ = write!(command, " --flows {}", list(options.flows.iter().map(u32::to_string).collect()));
     }
     let mut page = Page::new("Real-time emulation beside Mininet and ns-3", &command);
     page.paragraph(format!(
-        "{} senders and a receiver at one switch, all links of the same rate, a DropTail queue of 1,024 packets at each port. {} TCP \
-         connections (iperf3, CUBIC) for {} s after 2 s of slow start, and a ping of one sender each 20 ms. Hosts are network namespaces \
-         in all emulations, and share the processors with the emulation.",
-        options.hosts - 1,
-        options.flows.unwrap_or(options.hosts - 1),
+        "Several senders and a receiver at one switch, all links of the same rate, a DropTail queue of 1,024 packets at each port. TCP \
+         connections to the receiver (iperf3, CUBIC) for {} s after 2 s of slow start, and a ping of one sender each 20 ms. Hosts are \
+         network namespaces in all emulations, and share the processors with the emulation.",
         options.seconds
     ));
     for note in notes {
@@ -130,7 +129,8 @@ fn terms() -> Table {
     row!(
         table,
         "processors",
-        "busy processors of the machine, iperf3 included; the processes that emulate, which are none with Mininet: the kernel does"
+        "busy processors of the machine, iperf3 included; the process of the network (arbiter, simulator), which never sleeps while packets are on the \
+         way; the endpoints. Mininet has none: the kernel emulates"
     );
     table
 }

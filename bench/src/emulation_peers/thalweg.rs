@@ -10,7 +10,7 @@ use parquet::record::Field;
 use serde_json::Value;
 
 use super::Setting;
-use super::network::{Lateness, Network, QueueSample, Record};
+use super::network::{Lateness, Network, Processes, QueueSample, Record};
 use crate::sketches::peers::succeed;
 
 /// Prefix of its namespaces.
@@ -22,7 +22,7 @@ struct Lab {
     folder: PathBuf,
     receiver: String,
     hosts: Vec<PathBuf>,
-    processes: Vec<u32>,
+    processes: Processes,
     is_up: bool,
 }
 
@@ -35,7 +35,7 @@ pub(super) fn up(setting: &Setting<'_>, options: &[&str]) -> anyhow::Result<Box<
     let program = std::path::absolute(setting.thalweg)?;
     let receiver = format!("h{}", setting.hosts - 1);
     let hosts = (0..setting.hosts).map(|host| PathBuf::from(format!("/run/netns/{PREFIX}h{host}"))).collect();
-    let mut lab = Lab { program, folder, receiver, hosts, processes: Vec::new(), is_up: true };
+    let mut lab = Lab { program, folder, receiver, hosts, processes: Processes::default(), is_up: true };
     let mut command = lab.command("up");
     command.arg("--emulate").arg(&file).arg("--output").arg(&lab.folder).args(options);
     succeed(&mut command)?;
@@ -60,16 +60,16 @@ impl Lab {
         command
     }
 
-    fn find_processes(&self) -> anyhow::Result<Vec<u32>> {
+    fn find_processes(&self) -> anyhow::Result<Processes> {
         let printed = succeed(self.command("status").arg("--json"))?;
         let status: Value = serde_json::from_str(&printed).context("the status of the lab")?;
         let list = |key: &str| status[key].as_array().cloned().unwrap_or_default();
-        let endpoints = list("hosts").into_iter().map(|host| host["endpoint"]["pid"].clone());
-        let arbiters = list("arbiters").into_iter().map(|arbiter| arbiter["pid"].clone());
-        let pids = endpoints.chain(arbiters).filter_map(|pid| u32::try_from(pid.as_u64()?).ok());
-        let pids: Vec<u32> = pids.collect();
-        ensure!(pids.len() == self.hosts.len() + 1, "the lab has {} processes", pids.len());
-        Ok(pids)
+        let pid = |value: &Value| u32::try_from(value["pid"].as_u64()?).ok();
+        let core: Vec<_> = list("arbiters").iter().filter_map(pid).collect();
+        let endpoints: Vec<_> = list("hosts").iter().filter_map(|host| pid(&host["endpoint"])).collect();
+        let is_complete = core.len() == 1 && endpoints.len() == self.hosts.len();
+        ensure!(is_complete, "the lab has {} arbiters and {} endpoints", core.len(), endpoints.len());
+        Ok(Processes { core, endpoints })
     }
 
     fn down(&mut self) -> anyhow::Result<()> {
@@ -91,7 +91,7 @@ impl Network for Lab {
         &self.hosts
     }
 
-    fn processes(&self) -> Vec<u32> {
+    fn processes(&self) -> Processes {
         self.processes.clone()
     }
 

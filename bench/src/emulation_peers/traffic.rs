@@ -1,10 +1,11 @@
 //! TCP of iperf3 from all senders to the receiver, and a ping beside it.
 
+use std::fs;
 use std::ops::Range;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 use serde_json::Value;
@@ -18,7 +19,10 @@ use crate::sketches::peers::succeed;
 const WARM_UP: u64 = 2;
 
 /// The first port of the receiver.
-const PORT: u32 = 5_201;
+const PORT: usize = 5_201;
+
+/// How long servers may take to start.
+const START: Duration = Duration::from_secs(30);
 
 /// Time between two pings in seconds.
 const PING_INTERVAL: &str = "0.02";
@@ -26,7 +30,7 @@ const PING_INTERVAL: &str = "0.02";
 /// What was measured while TCP sent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Traffic {
-    /// TCP payload that arrived, in bits per second, by flow.
+    /// TCP payload that arrived, in bits per second, by client.
     pub goodputs: Vec<f64>,
     /// Retransmitted segments.
     pub retransmits: u64,
@@ -50,12 +54,13 @@ pub fn run(network: &dyn Network, flows: u32, seconds: u64) -> anyhow::Result<Tr
         let ping = within(sender, "ping").args(["-n", "-q", "-c", "1", "-w", "5", &address]).output()?;
         ensure!(ping.status.success(), "{address} does not answer a ping of {}", sender.display());
     }
-    let _servers = (0..flows).map(|flow| server(receiver, flow)).collect::<anyhow::Result<Vec<_>>>()?;
-    sleep(Duration::from_millis(500));
-    let clients = (0..flows).zip(senders.iter().cycle());
-    let clients: Vec<Child> = clients
-        .map(|(flow, sender)| client(sender, &address, flow, seconds))
-        .collect::<anyhow::Result<_>>()?;
+    let shares = shares(flows, senders.len() as u32);
+    let servers =
+        (0..shares.len()).map(|number| server(receiver, number)).collect::<anyhow::Result<Vec<_>>>()?;
+    wait_for_listeners(&servers)?;
+    let clients = shares.iter().zip(senders.iter().cycle()).enumerate();
+    let clients = clients.map(|(number, (flows, sender))| client(sender, &address, number, *flows, seconds));
+    let clients: Vec<Child> = clients.collect::<anyhow::Result<_>>()?;
     sleep(Duration::from_secs(WARM_UP));
     let (start, before) = (realtime().0, Processors::now(&network.processes())?);
     let deadline = (seconds - 1).to_string();
@@ -75,11 +80,41 @@ pub fn run(network: &dyn Network, flows: u32, seconds: u64) -> anyhow::Result<Tr
     Ok(Traffic { goodputs, retransmits, round_trips, window: start..end, processors: after.since(&before) })
 }
 
+/// Returns the connections of each client of iperf3: one client per sender, or more if one had too many connections.
+fn shares(flows: u32, senders: u32) -> Vec<u32> {
+    /// Connections of a client at most. iperf3 has 128.
+    const MOST: u32 = 100;
+    let clients = flows.min(senders).max(flows.div_ceil(MOST));
+    (0..clients).map(|client| flows / clients + u32::from(client < flows % clients)).collect()
+}
+
 /// Returns a command within a network namespace.
 pub fn within(namespace: &Path, program: &str) -> Command {
     let mut command = Command::new("nsenter");
     command.arg(format!("--net={}", namespace.display())).arg(program);
     command
+}
+
+/// Waits until all servers listen, which are in the same network namespace.
+fn wait_for_listeners(servers: &[Server]) -> anyhow::Result<()> {
+    let end = Instant::now() + START;
+    let first = servers.first().context("no servers")?.0.id();
+    loop {
+        let tables = ["tcp", "tcp6"].map(|table| fs::read_to_string(format!("/proc/{first}/net/{table}")));
+        let listeners: usize = tables.iter().flatten().map(|table| listeners(table)).sum();
+        if listeners >= servers.len() {
+            return Ok(());
+        }
+        ensure!(Instant::now() < end, "only {listeners} of {} servers of iperf3 listen", servers.len());
+        sleep(Duration::from_millis(20));
+    }
+}
+
+/// Returns the number of listening sockets in `/proc/net/tcp` or `tcp6`.
+fn listeners(table: &str) -> usize {
+    /// TCP_LISTEN (net/tcp_states.h).
+    const LISTEN: &str = "0A";
+    table.lines().filter(|line| line.split_whitespace().nth(3) == Some(LISTEN)).count()
 }
 
 /// A server, killed on drop.
@@ -92,18 +127,19 @@ impl Drop for Server {
     }
 }
 
-fn server(receiver: &Path, flow: u32) -> anyhow::Result<Server> {
+fn server(receiver: &Path, number: usize) -> anyhow::Result<Server> {
     let mut command = within(receiver, "iperf3");
-    command.args(["--server", "--one-off", "--port", &(PORT + flow).to_string()]);
+    command.args(["--server", "--one-off", "--port", &(PORT + number).to_string()]);
     let started = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
     started.map(Server).context("cannot run nsenter (Debian package util-linux)")
 }
 
-fn client(sender: &Path, address: &str, flow: u32, seconds: u64) -> anyhow::Result<Child> {
-    let (port, seconds, omitted) = ((PORT + flow).to_string(), seconds.to_string(), WARM_UP.to_string());
+fn client(sender: &Path, address: &str, number: usize, flows: u32, seconds: u64) -> anyhow::Result<Child> {
+    let (port, seconds, omitted) = ((PORT + number).to_string(), seconds.to_string(), WARM_UP.to_string());
     let mut command = within(sender, "iperf3");
     command.args(["--client", address, "--port", &port, "--time", &seconds, "--omit", &omitted]);
     command.args(["--congestion", "cubic", "--json", "--connect-timeout", "10000", "--interval", "0"]);
+    command.args(["--parallel", &flows.to_string()]);
     command.stdout(Stdio::piped()).spawn().context("cannot run iperf3 (Debian package iperf3)")
 }
 
@@ -147,6 +183,21 @@ mod tests {
                        64 bytes from 10.0.0.6: icmp_seq=2 ttl=64 time=0.051 ms\n\n--- 10.0.0.6 ping statistics ---\n\
                        2 packets transmitted, 2 received, 0% packet loss, time 19ms\n";
         assert_eq!(round_trips(printed), [12.4, 0.051]);
+    }
+
+    #[test]
+    fn connections_are_spread_over_senders() {
+        assert_eq!(shares(5, 5), [1; 5]);
+        assert_eq!(shares(2, 5), [1; 2]);
+        assert_eq!(shares(12, 5), [3, 3, 2, 2, 2]);
+        assert_eq!(shares(1_000, 1), [100; 10]);
+    }
+
+    #[test]
+    fn only_listening_sockets_are_listeners() {
+        let table = "  sl  local_address rem_address   st tx_queue\n   0: 00000000:1451 00000000:0000 0A 00000000:00000000\n   \
+                     1: 0100000A:1451 0600000A:C350 01 00000000:00000000\n";
+        assert_eq!(listeners(table), 1);
     }
 
     #[test]
