@@ -7,7 +7,7 @@ use super::processors::ProcessorUse;
 use super::traffic::Traffic;
 use crate::results::Table;
 use crate::row;
-use crate::statistics::{mean, quantile};
+use crate::statistics::{median, quantile};
 
 /// Bytes of TCP payload in a packet of the largest size: MTU 1,500 without the headers of IPv4 and of TCP with timestamps.
 const PAYLOAD: f64 = 1_448.0;
@@ -58,7 +58,7 @@ pub struct Figures {
     pub samples: usize,
     /// Round-trip time of pings in milliseconds: median, 99th percentile.
     pub round_trip_ms: [f64; 2],
-    /// The median round-trip time without the time of the median queue, in milliseconds.
+    /// The median of round-trip times without the time of the queue when the ping was sent, in milliseconds.
     pub beyond_queue_ms: f64,
     /// The share of late slots or samples, from 0 to 1.
     pub late_share: Option<f64>,
@@ -128,7 +128,14 @@ impl Figures {
         let quantiles = [0.05, 0.5, 0.95].map(|share| quantile(&queue, share));
         let rate = f64::from(mbps) * 1e6;
         let packet_ms = WIRE * 8.0 / rate * 1e3;
-        let round_trip_ms = [0.5, 0.99].map(|share| quantile(&traffic.round_trips, share));
+        let round_trips: Vec<f64> = traffic.pings.iter().map(|ping| ping.round_trip_ms).collect();
+        let round_trip_ms = [0.5, 0.99].map(|share| quantile(&round_trips, share));
+        let beyond = traffic.pings.iter().map(|ping| {
+            let after = record.queue.partition_point(|sample| sample.time_ns <= ping.sent_ns);
+            let queued = after.checked_sub(1).map_or(0.0, |place| record.queue[place].packets);
+            ping.round_trip_ms - queued * packet_ms
+        });
+        let beyond: Vec<f64> = beyond.collect();
         let late = record.lateness.within(&traffic.window);
         Figures {
             goodput_mbps: goodput / 1e6,
@@ -138,7 +145,7 @@ impl Figures {
             queue: quantiles,
             samples: queue.len(),
             round_trip_ms,
-            beyond_queue_ms: round_trip_ms[0] - mean(&quantiles[1..2]) * packet_ms,
+            beyond_queue_ms: median(&beyond),
             late_share: late.map(|(share, _)| share),
             worst_ms: late.map(|(_, worst)| worst as f64 / 1e6),
             dropped: record.dropped,
@@ -271,13 +278,14 @@ fn verdict(run: &Measured) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::super::network::{Lateness, QueueSample};
+    use super::super::traffic::Ping;
     use super::*;
 
     fn traffic(goodput: f64) -> Traffic {
         Traffic {
             goodputs: vec![goodput / 2.0; 2],
             retransmits: 3,
-            round_trips: vec![12.5, 12.4, 12.6],
+            pings: [12.5, 12.4, 12.6].map(|round_trip_ms| Ping { sent_ns: 120, round_trip_ms }).to_vec(),
             window: 100..200,
             processors: ProcessorUse::default(),
         }

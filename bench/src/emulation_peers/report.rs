@@ -109,7 +109,7 @@ fn terms() -> Table {
     row!(
         table,
         "beyond the queue",
-        "median round-trip time without the time that the median queue takes at the rate of the link"
+        "round-trip time without the time that the queue at the moment of the ping takes at the rate of the link, median"
     );
     row!(
         table,

@@ -34,12 +34,21 @@ pub struct Traffic {
     pub goodputs: Vec<f64>,
     /// Retransmitted segments.
     pub retransmits: u64,
-    /// Round-trip times of pings in milliseconds.
-    pub round_trips: Vec<f64>,
+    /// Pings, in the order of their replies.
+    pub pings: Vec<Ping>,
     /// The start and the end, since 1970 in nanoseconds.
     pub window: Range<u64>,
     /// Processor time.
     pub processors: ProcessorUse,
+}
+
+/// A ping that was answered.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ping {
+    /// When it was sent, since 1970 in nanoseconds.
+    pub sent_ns: u64,
+    /// Its round-trip time in milliseconds.
+    pub round_trip_ms: f64,
 }
 
 /// Sends for `seconds` after the warm-up, with `flows` connections, which take the senders in turn.
@@ -65,11 +74,11 @@ pub fn run(network: &dyn Network, flows: u32, seconds: u64) -> anyhow::Result<Tr
     let (start, before) = (realtime().0, Processors::now(&network.processes())?);
     let deadline = (seconds - 1).to_string();
     let mut ping = within(&senders[senders.len() / 2], "ping");
-    ping.args(["-n", "-i", PING_INTERVAL, "-w", &deadline, &address]);
+    ping.args(["-n", "-D", "-i", PING_INTERVAL, "-w", &deadline, &address]);
     let ping = ping.stdout(Stdio::piped()).spawn().context("cannot run ping")?;
     sleep(Duration::from_secs(seconds).saturating_sub(Duration::from_nanos(realtime().0 - start)));
     let (end, after) = (realtime().0, Processors::now(&network.processes())?);
-    let round_trips = round_trips(&String::from_utf8_lossy(&ping.wait_with_output()?.stdout));
+    let pings = pings(&String::from_utf8_lossy(&ping.wait_with_output()?.stdout));
     let (mut goodputs, mut retransmits) = (Vec::new(), 0);
     for client in clients {
         let output = client.wait_with_output()?;
@@ -77,7 +86,7 @@ pub fn run(network: &dyn Network, flows: u32, seconds: u64) -> anyhow::Result<Tr
         goodputs.push(goodput);
         retransmits += repeated;
     }
-    Ok(Traffic { goodputs, retransmits, round_trips, window: start..end, processors: after.since(&before) })
+    Ok(Traffic { goodputs, retransmits, pings, window: start..end, processors: after.since(&before) })
 }
 
 /// Returns the connections of each client of iperf3: one client per sender, or more if one had too many connections.
@@ -154,10 +163,15 @@ fn result(output: &[u8]) -> anyhow::Result<(f64, u64)> {
     Ok((goodput, end["sum_sent"]["retransmits"].as_u64().unwrap_or(0)))
 }
 
-/// Returns the round-trip times of a ping in milliseconds.
-fn round_trips(printed: &str) -> Vec<f64> {
-    let time = |line: &str| line.split_once(" time=")?.1.split(' ').next()?.parse().ok();
-    printed.lines().filter_map(time).collect()
+/// Reads what `ping -D` prints. Its lines begin with the time of the reply, in seconds: `[1795872113.600376] 64 bytes from`.
+fn pings(printed: &str) -> Vec<Ping> {
+    let ping = |line: &str| {
+        let (second, micros) = line.strip_prefix('[')?.split_once(']')?.0.split_once('.')?;
+        let received = second.parse::<u64>().ok()? * 1_000_000_000 + micros.parse::<u64>().ok()? * 1_000;
+        let round_trip_ms: f64 = line.split_once(" time=")?.1.split(' ').next()?.parse().ok()?;
+        Some(Ping { sent_ns: received.saturating_sub((round_trip_ms * 1e6) as u64), round_trip_ms })
+    };
+    printed.lines().filter_map(ping).collect()
 }
 
 /// Checks that the programs are installed.
@@ -179,10 +193,12 @@ mod tests {
 
     #[test]
     fn times_of_pings_are_read() {
-        let printed = "PING 10.0.0.6 (10.0.0.6) 56(84) bytes of data.\n64 bytes from 10.0.0.6: icmp_seq=1 ttl=64 time=12.4 ms\n\
-                       64 bytes from 10.0.0.6: icmp_seq=2 ttl=64 time=0.051 ms\n\n--- 10.0.0.6 ping statistics ---\n\
+        let printed = "PING 10.0.0.6 (10.0.0.6) 56(84) bytes of data.\n[5.000001] 64 bytes from 10.0.0.6: icmp_seq=1 ttl=64 time=12.4 ms\n\
+                       [6.500000] 64 bytes from 10.0.0.6: icmp_seq=2 ttl=64 time=0.051 ms\n\n--- 10.0.0.6 ping statistics ---\n\
                        2 packets transmitted, 2 received, 0% packet loss, time 19ms\n";
-        assert_eq!(round_trips(printed), [12.4, 0.051]);
+        let first = Ping { sent_ns: 4_987_601_000, round_trip_ms: 12.4 };
+        let second = Ping { sent_ns: 6_499_949_000, round_trip_ms: 0.051 };
+        assert_eq!(pings(printed), [first, second]);
     }
 
     #[test]
