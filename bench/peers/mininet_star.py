@@ -1,8 +1,7 @@
 #!/usr/bin/python3
 """Hosts at one Linux bridge by Mininet, with rates by TCLink, for `thalweg-bench emulation-peers`.
 
-Prints a line of JSON with the processes whose network namespaces are those of the hosts, the interfaces of the switch, and what Mininet's
-commands printed; then waits until its input ends, and removes the network. Run it in a network namespace of its own: the bridge is in the
+Prints a line of JSON with the processes whose network namespaces are those of the hosts, and the interfaces of the switch; then waits until its input ends, and removes the network. Run it in a network namespace of its own: the bridge is in the
 current one.
 
 Mininet limits the queue by netem (`max_queue_size`). Where the kernel has no netem, the HTB class keeps its default queue, and this script
@@ -67,7 +66,6 @@ def main():
 
     network = Mininet(controller=None, switch=LinuxBridge)
     switch = network.addSwitch("s1")
-    messages = []
     links = []
     for number in range(1, options.hosts + 1):
         host = network.addHost(f"h{number}", ip=f"10.0.0.{number}/24", mac=f"02:00:00:00:00:{number:02x}")
@@ -76,13 +74,11 @@ def main():
     try:
         for link in links:
             for interface in (link.intf1, link.intf2):
-                result = interface.config(bw=options.mbps, use_htb=True, max_queue_size=options.queue)
-                lines = [line.strip() for output in result["tcoutputs"] for line in output.splitlines()]
-                messages += [line for line in lines if line and line not in messages]
+                interface.config(bw=options.mbps, use_htb=True, max_queue_size=options.queue)
                 limit(interface, options)
         hosts = {host.name: host.pid for host in network.hosts}
         ports = [link.intf2.name for link in links]
-        json.dump({"hosts": hosts, "ports": ports, "messages": messages}, sys.stdout)
+        json.dump({"hosts": hosts, "ports": ports}, sys.stdout)
         sys.stdout.write("\n")
         sys.stdout.flush()
         sys.stdin.read()

@@ -37,6 +37,10 @@ pub struct Measured {
     pub flows: u32,
     /// Number of the run, from 0.
     pub run: usize,
+    /// Whether other programs used the processors before or after the run, or it was stopped for a while.
+    pub is_disturbed: bool,
+    /// Earlier runs of the case that were disturbed.
+    pub repetitions: u32,
     /// The figures, or why there are none.
     pub outcome: Result<Figures, String>,
 }
@@ -68,6 +72,8 @@ pub struct Figures {
     pub dropped: u64,
     /// Processor time.
     pub processors: ProcessorUse,
+    /// Packets that were emulated, and the time of a processor for each in nanoseconds: endpoints, and all but endpoints and arbiter.
+    pub packets: Option<(u64, [f64; 2])>,
 }
 
 impl Measured {
@@ -80,7 +86,16 @@ impl Measured {
     ) -> Measured {
         let outcome = measured.map(|(traffic, record)| Figures::new(setting.mbps, &traffic, &record));
         let outcome = outcome.map_err(|error| format!("{error:#}"));
-        Measured { peer, mbps: setting.mbps, hosts: setting.hosts, flows: setting.flows, run, outcome }
+        Measured {
+            peer,
+            mbps: setting.mbps,
+            hosts: setting.hosts,
+            flows: setting.flows,
+            run,
+            is_disturbed: false,
+            repetitions: 0,
+            outcome,
+        }
     }
 
     /// Whether the emulation did not fall behind by its own sign: `None` if it has none.
@@ -150,6 +165,12 @@ impl Figures {
             worst_ms: late.map(|(_, worst)| worst as f64 / 1e6),
             dropped: record.dropped,
             processors: traffic.processors,
+            packets: record.packets.map(|packets| {
+                let ProcessorUse { busy, core, endpoints, .. } = traffic.processor_seconds;
+                let each =
+                    [endpoints, busy - core - endpoints].map(|seconds| seconds * 1e9 / packets.max(1) as f64);
+                (packets, each)
+            }),
         }
     }
 }
@@ -180,11 +201,17 @@ pub fn rows(runs: &[Measured]) -> Table {
         "processors_core",
         "processors_endpoints",
         "processors_stolen",
+        "packets",
+        "endpoint_ns_per_packet",
+        "other_ns_per_packet",
+        "disturbed",
+        "repetitions",
         "error",
         "differs",
     ]);
     for run in runs {
-        let Measured { peer, mbps, hosts, flows, run: number, outcome } = run;
+        let Measured { peer, mbps, hosts, flows, run: number, is_disturbed, repetitions, outcome } = run;
+        let disturbances = [is_disturbed.to_string(), repetitions.to_string()];
         let mut cells = vec![peer.name().to_owned()];
         cells.extend([*mbps, *hosts, *flows].map(|count| count.to_string()));
         cells.push(number.to_string());
@@ -204,10 +231,17 @@ pub fn rows(runs: &[Measured]) -> Table {
                 let ProcessorUse { busy, core, endpoints, stolen } = *processors;
                 let uses = [busy, core, endpoints, stolen];
                 cells.extend(uses.map(|processors| format!("{processors:.3}")));
+                cells.push(figures.packets.map_or_else(String::new, |(packets, _)| packets.to_string()));
+                let cost = |part: usize| {
+                    figures.packets.map_or_else(String::new, |(_, each)| format!("{:.0}", each[part]))
+                };
+                cells.extend([cost(0), cost(1)]);
+                cells.extend(disturbances);
                 cells.push(String::new());
             }
             Err(error) => {
-                cells.extend((0..18).map(|_| String::new()));
+                cells.extend((0..21).map(|_| String::new()));
+                cells.extend(disturbances);
                 cells.push(error.clone());
             }
         }
@@ -268,6 +302,7 @@ pub fn table(runs: &[&Measured]) -> Table {
 
 fn verdict(run: &Measured) -> &'static str {
     match (run.kept_up(), run.has_rate()) {
+        _ if run.is_disturbed => "disturbed",
         (Some(true) | None, true) => "yes",
         (Some(true) | None, false) => "rate wrong",
         (Some(false), true) => "late",
@@ -288,6 +323,7 @@ mod tests {
             pings: [12.5, 12.4, 12.6].map(|round_trip_ms| Ping { sent_ns: 120, round_trip_ms }).to_vec(),
             window: 100..200,
             processors: ProcessorUse::default(),
+            processor_seconds: ProcessorUse { busy: 5.0, core: 2.0, endpoints: 1.0, stolen: 0.0 },
         }
     }
 
@@ -297,11 +333,13 @@ mod tests {
         let record = Record {
             queue: [(50, 9.0), (100, 1_000.0), (150, 1_000.0), (250, 9.0)].map(sample).to_vec(),
             lateness: Lateness::Slots { late_share: 0.002, worst_ns: 3_000_000 },
+            packets: Some(1_000_000),
             ..Record::default()
         };
         let figures = Figures::new(1_000, &traffic(1e9 * 1_448.0 / 1_538.0), &record);
         assert!((figures.goodput_ratio - 1.0).abs() < 1e-9 && (figures.fairness - 1.0).abs() < 1e-9);
         assert_eq!((figures.queue, figures.samples), ([1_000.0; 3], 2));
+        assert_eq!(figures.packets, Some((1_000_000, [1_000.0, 2_000.0])));
         // 1,000 packets take 12.304 ms.
         assert!((figures.beyond_queue_ms - 0.196).abs() < 1e-9, "{figures:?}");
         let setting = Setting {

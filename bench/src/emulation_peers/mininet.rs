@@ -38,14 +38,12 @@ const PACKET_BYTES: f64 = 1_514.0;
 struct Started {
     hosts: BTreeMap<String, u32>,
     ports: Vec<String>,
-    messages: Vec<String>,
 }
 
 /// A network of Mininet. The script removes it when its input ends.
 struct Star {
     script: Child,
     hosts: Vec<PathBuf>,
-    messages: Vec<String>,
     switch: Namespace,
     sampler: Option<Sampler>,
 }
@@ -82,7 +80,7 @@ pub(super) fn up(setting: &Setting<'_>, counts_framing: bool) -> anyhow::Result<
     let mut script = switch.spawn(&mut command)?;
     let mut line = String::new();
     let read = script.stdout.take().map(|output| BufReader::new(output).read_line(&mut line));
-    let mut star = Star { script, hosts: Vec::new(), messages: Vec::new(), switch, sampler: None };
+    let mut star = Star { script, hosts: Vec::new(), switch, sampler: None };
     read.context("no output of mininet_star.py")??;
     let started: Started = serde_json::from_str(&line).context("mininet_star.py did not start")?;
     let host = |number: u32| {
@@ -91,7 +89,6 @@ pub(super) fn up(setting: &Setting<'_>, counts_framing: bool) -> anyhow::Result<
     };
     let hosts = (1..=setting.hosts).map(host).collect::<Option<Vec<_>>>();
     star.hosts = hosts.context("mininet_star.py names too few hosts")?;
-    star.messages = started.messages;
     let port = started.ports.last().context("mininet_star.py names no ports")?;
     star.sampler = Some(Sampler::start(&star.switch, port)?);
     Ok(Box::new(star))
@@ -109,12 +106,7 @@ impl Network for Star {
     fn finish(mut self: Box<Self>) -> anyhow::Result<Record> {
         let sampler = self.sampler.take().context("no sampler")?;
         let (queue, dropped) = sampler.stop()?;
-        Ok(Record {
-            queue,
-            lateness: Lateness::Unknown,
-            dropped,
-            messages: std::mem::take(&mut self.messages),
-        })
+        Ok(Record { queue, lateness: Lateness::Unknown, dropped, packets: None })
     }
 }
 

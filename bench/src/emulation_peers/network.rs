@@ -35,8 +35,8 @@ pub struct Record {
     pub lateness: Lateness,
     /// Packets dropped by the queue to the receiver, or by all queues.
     pub dropped: u64,
-    /// Messages of its programs about the set-up.
-    pub messages: Vec<String>,
+    /// Packets that it was asked to carry, if it counts them.
+    pub packets: Option<u64>,
 }
 
 /// A sample of the queue.

@@ -111,12 +111,7 @@ impl Network for Star {
         let report: Report =
             serde_json::from_str(line).with_context(|| format!("live_star printed {line:?}"))?;
         let (queue, delays) = self.read_samples()?;
-        Ok(Record {
-            queue,
-            lateness: Lateness::Samples(delays),
-            dropped: report.dropped,
-            messages: Vec::new(),
-        })
+        Ok(Record { queue, lateness: Lateness::Samples(delays), dropped: report.dropped, packets: None })
     }
 }
 

@@ -1,6 +1,8 @@
 //! Processor time of the machine and of processes, from `/proc`.
 
 use std::fs;
+use std::thread::sleep;
+use std::time::Duration;
 
 use anyhow::Context;
 
@@ -30,6 +32,15 @@ pub struct ProcessorUse {
     pub endpoints: f64,
 }
 
+impl ProcessorUse {
+    /// Returns the processor time of so many seconds.
+    pub fn times(self, seconds: f64) -> ProcessorUse {
+        let ProcessorUse { busy, stolen, core, endpoints } = self;
+        let [busy, stolen, core, endpoints] = [busy, stolen, core, endpoints].map(|part| part * seconds);
+        ProcessorUse { busy, stolen, core, endpoints }
+    }
+}
+
 impl Processors {
     /// Reads the counters.
     ///
@@ -57,6 +68,17 @@ impl Processors {
             endpoints: share(self.endpoints, before.endpoints),
         }
     }
+}
+
+/// Returns the idle share of the machine during a second, from 0 to 1.
+///
+/// # Errors
+/// If `/proc` is not readable.
+pub fn idle_share() -> anyhow::Result<f64> {
+    let before = Processors::now(&Default::default())?;
+    sleep(Duration::from_secs(1));
+    let after = Processors::now(&Default::default())?;
+    Ok(1.0 - after.since(&before).busy / after.count)
 }
 
 /// Returns all ticks, the busy ones and the stolen ones of a line of `/proc/stat`.

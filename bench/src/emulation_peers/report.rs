@@ -65,7 +65,8 @@ pub fn page(options: &EmulationPeersOptions, runs: &[Measured], notes: &[String]
     page.paragraph(format!(
         "Several senders and a receiver at one switch, all links of the same rate, a DropTail queue of 1,024 packets at each port. TCP \
          connections to the receiver (iperf3, CUBIC) for {} s after 2 s of slow start, and a ping of one sender each 20 ms. Hosts are \
-         network namespaces in all emulations, and share the processors with the emulation.",
+         network namespaces in all emulations, and share the processors with the emulation. A run is repeated if less than 80 % of the \
+         processors are idle before or after it.",
         options.seconds
     ));
     for note in notes {
@@ -137,7 +138,8 @@ fn terms() -> Table {
 
 /// Returns the figures of a peer's runs, with their rates.
 fn figures(runs: &[Measured], peers: &[Peer], is_wanted: impl Fn(&Measured) -> bool) -> Vec<(u32, Figures)> {
-    let wanted = runs.iter().filter(|run| peers.contains(&run.peer) && is_wanted(run));
+    let is_wanted = |run: &&Measured| peers.contains(&run.peer) && !run.is_disturbed && is_wanted(run);
+    let wanted = runs.iter().filter(is_wanted);
     wanted.filter_map(|run| Some((run.mbps, run.outcome.clone().ok()?))).collect()
 }
 
@@ -204,7 +206,8 @@ fn claims(runs: &[Measured]) -> Vec<Claim> {
         ratio,
     ));
     let best = |peers: &[Peer]| {
-        let kept = runs.iter().filter(|run| peers.contains(&run.peer) && kept_up(run) && run.has_rate());
+        let is_good = |run: &&Measured| !run.is_disturbed && kept_up(run) && run.has_rate();
+        let kept = runs.iter().filter(|run| peers.contains(&run.peer)).filter(is_good);
         kept.map(|run| run.mbps).max().unwrap_or(0)
     };
     let is_tested = |peers: &[Peer]| runs.iter().any(|run| peers.contains(&run.peer));
@@ -230,7 +233,7 @@ fn highest(runs: &[Measured]) -> Table {
         "its own sign",
     ]);
     for peer in Peer::ALL {
-        let own: Vec<_> = runs.iter().filter(|run| run.peer == peer).collect();
+        let own: Vec<_> = runs.iter().filter(|run| run.peer == peer && !run.is_disturbed).collect();
         if own.is_empty() {
             continue;
         }
@@ -275,8 +278,18 @@ mod tests {
             worst_ms: late_share.map(|_| 0.2),
             dropped: 0,
             processors: ProcessorUse::default(),
+            packets: None,
         };
-        Measured { peer, mbps, hosts: 6, flows: 5, run: 0, outcome: Ok(figures) }
+        Measured {
+            peer,
+            mbps,
+            hosts: 6,
+            flows: 5,
+            run: 0,
+            is_disturbed: false,
+            repetitions: 0,
+            outcome: Ok(figures),
+        }
     }
 
     fn holds(runs: &[Measured], text: &str) -> Option<bool> {

@@ -105,9 +105,10 @@ impl Network for Lab {
         let share = report["late_share"].as_f64().context("real-time.json: no late_share")?;
         let dropped = report["packets"]["dropped"].as_u64().context("real-time.json: no packets.dropped")?;
         let start = number("started_at_ns")?;
+        let packets = Some(number("requests")?);
         let lateness = Lateness::Slots { late_share: share, worst_ns: number("worst_delay_ns")? };
         let queue = read_queue(&self.folder.join("queues.parquet"), &self.receiver, start)?;
-        Ok(Record { queue, lateness, dropped, messages: Vec::new() })
+        Ok(Record { queue, lateness, dropped, packets })
     }
 }
 

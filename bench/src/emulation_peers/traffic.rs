@@ -38,8 +38,10 @@ pub struct Traffic {
     pub pings: Vec<Ping>,
     /// The start and the end, since 1970 in nanoseconds.
     pub window: Range<u64>,
-    /// Processor time.
+    /// Processor time of the window.
     pub processors: ProcessorUse,
+    /// Processor time from the first packet to the last, in seconds of a processor.
+    pub processor_seconds: ProcessorUse,
 }
 
 /// A ping that was answered.
@@ -67,6 +69,7 @@ pub fn run(network: &dyn Network, flows: u32, seconds: u64) -> anyhow::Result<Tr
     let servers =
         (0..shares.len()).map(|number| server(receiver, number)).collect::<anyhow::Result<Vec<_>>>()?;
     wait_for_listeners(&servers)?;
+    let (first, first_time) = (Processors::now(&network.processes())?, Instant::now());
     let clients = shares.iter().zip(senders.iter().cycle()).enumerate();
     let clients = clients.map(|(number, (flows, sender))| client(sender, &address, number, *flows, seconds));
     let clients: Vec<Child> = clients.collect::<anyhow::Result<_>>()?;
@@ -86,7 +89,15 @@ pub fn run(network: &dyn Network, flows: u32, seconds: u64) -> anyhow::Result<Tr
         goodputs.push(goodput);
         retransmits += repeated;
     }
-    Ok(Traffic { goodputs, retransmits, pings, window: start..end, processors: after.since(&before) })
+    let last = Processors::now(&network.processes())?;
+    Ok(Traffic {
+        goodputs,
+        retransmits,
+        pings,
+        window: start..end,
+        processors: after.since(&before),
+        processor_seconds: last.since(&first).times(first_time.elapsed().as_secs_f64()),
+    })
 }
 
 /// Returns the connections of each client of iperf3: one client per sender, or more if one had too many connections.

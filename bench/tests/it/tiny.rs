@@ -215,3 +215,43 @@ fn every_experiment_of_the_cheetah_study_writes_result_table_and_plot() {
         assert!(!folder.path().join("progress.jsonl").exists(), "{name} is complete");
     }
 }
+
+#[test]
+fn emulation_peers_are_measured_or_named_with_what_they_lack() {
+    use std::os::unix::fs::MetadataExt;
+    let test = "emulation_peers_are_measured_or_named_with_what_they_lack";
+    if !fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0) {
+        return skip(&format!("skipped: {test}: needs root"));
+    }
+    for program in ["iperf3", "ping", "nsenter"] {
+        if Command::new(program).arg("-V").output().is_err() {
+            return skip(&format!("skipped: {test}: no {program}"));
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let ran = Command::new(BENCH)
+        .args([
+            "emulation-peers",
+            "--peers",
+            "thalweg,mininet-wire",
+            "--hosts",
+            "3",
+            "--rates",
+            "50",
+            "--seconds",
+            "3",
+        ])
+        .args(["--thalweg", "/none/thalweg", "--output"])
+        .arg(folder.path())
+        // The programs of peers are found from the repository's folder.
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success(), "{said}");
+    assert!(said.contains("skipped: thalweg: no program /none/thalweg: build it with"), "{said}");
+    match said.lines().find(|line| line.starts_with("skipped: mininet")) {
+        Some(line) => skip(line),
+        None => assert!(said.contains("mininet, corrected, 3 hosts, 2 flows, 50 Mbit/s: goodput"), "{said}"),
+    }
+}
