@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, ensure};
 use serde::Deserialize;
 use thalweg_linux::Namespace;
 use thalweg_linux::clock::realtime;
@@ -26,6 +26,9 @@ const SCRIPT: &str = "bench/peers/mininet_star.py";
 
 /// Name of the namespace of the switch.
 const SWITCH: &str = "tbm-switch";
+
+/// The highest rate of TCLink in Mbit/s (`bwParamMax` in `mininet/link.py`). It ignores others with a message.
+const MAX_MBPS: u32 = 1_000;
 
 /// Time between two samples of the queue.
 const INTERVAL: Duration = Duration::from_millis(2);
@@ -72,6 +75,7 @@ fn make_switch() -> anyhow::Result<Namespace> {
 
 /// Creates the network.
 pub(super) fn up(setting: &Setting<'_>, counts_framing: bool) -> anyhow::Result<Box<dyn Network>> {
+    ensure!(setting.mbps <= MAX_MBPS, "TCLink ignores rates above {MAX_MBPS} Mbit/s");
     let switch = make_switch()?;
     let mut command = Command::new(PYTHON);
     command.arg(SCRIPT).args(["--hosts", &setting.hosts.to_string(), "--mbps", &setting.mbps.to_string()]);
