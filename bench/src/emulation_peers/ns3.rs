@@ -76,7 +76,7 @@ impl Star {
     }
 
     /// Reads the samples: time, packets, delay.
-    fn read_samples(&self) -> anyhow::Result<(Vec<QueueSample>, Vec<(u64, u64)>)> {
+    fn read_samples(&self) -> anyhow::Result<(Vec<QueueSample>, Lateness)> {
         let text = fs::read_to_string(&self.samples)
             .with_context(|| format!("cannot read {}", self.samples.display()))?;
         let (mut queue, mut delays) = (Vec::new(), Vec::new());
@@ -88,7 +88,7 @@ impl Star {
             queue.push(QueueSample { time_ns, packets: packets as f64 });
             delays.push((time_ns, delay));
         }
-        Ok((queue, delays))
+        Ok((queue, Lateness::Samples(delays)))
     }
 }
 
@@ -110,8 +110,8 @@ impl Network for Star {
         let line = text.lines().last().unwrap_or_default();
         let report: Report =
             serde_json::from_str(line).with_context(|| format!("live_star printed {line:?}"))?;
-        let (queue, delays) = self.read_samples()?;
-        Ok(Record { queue, lateness: Lateness::Samples(delays), dropped: report.dropped, packets: None })
+        let (queue, lateness) = self.read_samples()?;
+        Ok(Record { queue, lateness, dropped: report.dropped, packets: None })
     }
 }
 

@@ -66,7 +66,7 @@ impl Shards {
         let progress: Arc<[Progress]> = (0..count).map(|_| Progress::default()).collect();
         let (events, stop) = (Arc::new(EventQueue::new(count)), Arc::new(AtomicBool::new(false)));
         let Blueprint { clock, longest, balance, interface_buffer, seed, .. } = *blueprint;
-        let (scheme, pace, sample_every) = (scheme.clone(), options.pace, options.sample_every);
+        let (scheme, pace, sample_every) = (*scheme, options.pace, options.sample_every);
         let (of_thread, events_of_thread, stop_of_thread) =
             (Arc::clone(&progress), Arc::clone(&events), Arc::clone(&stop));
         let slots = planned.iter().map(|(slot, _)| *slot).collect();
