@@ -57,7 +57,7 @@ const PAYLOAD: f64 = 1_448.0;
 const ON_THE_LINK: f64 = 1_538.0;
 
 /// How long requests and answers wait for others. At the paper's rates, as many come in a few microseconds.
-pub const BATCH_DELAY: &str = "1ms";
+pub const BATCH_DELAY: &str = "200us";
 
 /// How long iperf3 may take to listen.
 const LISTENING: Duration = Duration::from_millis(300);
