@@ -93,7 +93,7 @@ def give_processor(pid: int) -> None:
     first = min(os.sched_getaffinity(1))
     for thread in os.listdir(f"/proc/{pid}/task"):
         os.sched_setaffinity(int(thread), {first})
-        os.setpriority(os.PRIO_PROCESS, int(thread), -20)
+        os.sched_setscheduler(int(thread), os.SCHED_FIFO, os.sched_param(1))
 
 
 def keep_packets_off_first_processor(namespace: str) -> None:
@@ -174,7 +174,7 @@ def main() -> None:
             if kept != path:
                 sys.exit("the cluster is discarded: too many timeslots were late; call again with the same directory to repeat it")
             rows += new
-    what = "replayed traffic" if options.replay else f"Spark {pyspark.__version__}"
+    what = "Replayed traffic" if options.replay else f"Spark {pyspark.__version__}"
     report.write(rows, setting.output, {"what": what, "overhead": options.overhead, "late_after": options.late_after})
     print((setting.output / "RESULT.md").read_text())
 
