@@ -12,7 +12,8 @@ use thalweg_wire::Nanos;
 use super::quantiles::cumulative;
 use super::scenarios::isolate::{self, Isolation};
 use super::scenarios::{
-    HostPair, collide, emulated_latency, emulated_queues, reroute_latency, switch_buffer, workload,
+    HostPair, collide, emulated_latency, emulated_queues, emulated_rpc, reroute_latency, switch_buffer,
+    workload,
 };
 
 /// Draws both flows over time in the median trial, and the distribution of the times of all trials (Planck, figures 15
@@ -199,6 +200,38 @@ pub fn emulated_queues(results: &emulated_queues::Results) -> Result<String, Dra
     );
     let heading = Heading::new("Queue at the receiver's port: quartiles, least and greatest", &subtitle);
     figure::draw(&heading, &Legend::default(), ALONE, &[boxes])
+}
+
+/// Draws normalised completion times by load, for small and large flows (Flexplane, figures 4 and 7).
+///
+/// # Errors
+/// If the plotting library cannot draw it.
+pub fn emulated_rpc(results: &emulated_rpc::Results) -> Result<String, DrawError> {
+    let plot = |title: &str, value: fn(&emulated_rpc::run::Run) -> f64| {
+        let line = |&network: &emulated_rpc::network::Network| {
+            let of_network = results.runs.iter().filter(|run| run.network == network);
+            let points = of_network.map(|run| (100.0 * run.load, value(run)));
+            (network.name().to_owned(), points.collect())
+        };
+        LinePlot {
+            title: title.to_owned(),
+            x_title: "load (%)".to_owned(),
+            lines: results.options.networks.iter().map(line).collect(),
+        }
+    };
+    let plots = [
+        plot("Small flows, mean", |run| run.small.mean),
+        plot("Small flows, 99th percentile", |run| run.small.p99),
+        plot("Large flows, mean", |run| run.large.mean),
+    ];
+    let invalid = results.runs.iter().filter(|run| !run.is_valid()).count();
+    let subtitle = format!(
+        "relative to the same size alone; links of {}, {} s; {invalid} of {} runs INVALID",
+        results.rate,
+        results.options.duration.as_secs(),
+        results.runs.len(),
+    );
+    side_by_side("Flow completion times of a web search workload with real TCP", &subtitle, &plots)
 }
 
 /// Draws congestion window, throughput and retransmissions by the second of each case, in the first trial (heavy-hitter

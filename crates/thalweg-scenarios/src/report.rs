@@ -2,6 +2,7 @@
 
 mod emulated_latency;
 mod emulated_queues;
+mod emulated_rpc;
 mod faults;
 mod isolate;
 mod reroute_latency;
@@ -22,6 +23,7 @@ use super::scenarios::{HostPair, udp, workload};
 
 pub use emulated_latency::{emulated_latency, emulated_latency_json};
 pub use emulated_queues::{emulated_queues, emulated_queues_json};
+pub use emulated_rpc::{emulated_rpc, emulated_rpc_flows, emulated_rpc_json};
 pub use faults::{faults, faults_json};
 pub use isolate::{isolate, isolate_json};
 pub use reroute_latency::{reroute_latency, reroute_latency_json};

@@ -5,6 +5,7 @@
 //! | [`collide`] | two TCP flows that collide on a link are rerouted within milliseconds (Planck, figure 15) |
 //! | [`emulated_latency`] | the latency that the real-time emulation adds (Flexplane, figure 3) |
 //! | [`emulated_queues`] | throughput and queue of real and of emulated TCP in the same emulated network (Flexplane, table 2) |
+//! | [`emulated_rpc`] | completion times of requests with real TCP over emulated networks (Flexplane, figures 4 and 7) |
 //! | [`faults`] | after a fault of the network or the controller, forwarding recovers and the control loop resumes |
 //! | [`isolate`] | isolation of a cheetah flow keeps the delay of a ping low (heavy-hitter dissertation, figures 3.7 and 3.8) |
 //! | [`reroute_latency`] | latency of a reroute by ARP and by OpenFlow (figure 16) |
@@ -15,6 +16,7 @@
 pub mod collide;
 pub mod emulated_latency;
 pub mod emulated_queues;
+pub mod emulated_rpc;
 pub mod faults;
 pub mod isolate;
 pub mod reroute_latency;

@@ -24,11 +24,12 @@ use super::exit_code::{UsageError, of_child};
 use crate::config::value::parse;
 use crate::{console, emulated_lab};
 use thalweg_scenarios::configuration::ActuatorKind;
+use thalweg_scenarios::scenarios::emulated_rpc::network::Network;
 use thalweg_scenarios::scenarios::faults::Fault;
 use thalweg_scenarios::scenarios::workload::{Method, Pattern};
 use thalweg_scenarios::scenarios::{
-    Setting, collide, emulated_latency, emulated_queues, faults, isolate, reroute_latency, switch_buffer,
-    udp, workload,
+    Setting, collide, emulated_latency, emulated_queues, emulated_rpc, faults, isolate, reroute_latency,
+    switch_buffer, udp, workload,
 };
 use thalweg_scenarios::{openflow, plot, report, shape};
 
@@ -164,7 +165,7 @@ struct RunArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     trials: Option<u32>,
 
-    /// `udp`: duration of the flow (default 60s). `emulated-latency`: duration of each measurement (default 2s). `emulated-queues`, `isolate`, `switch-buffer`: duration of the flows in each run (default 10s, 5s and 60s). `stride`, `bijection`, `random`, `shuffle`: each host sends as much as its
+    /// `udp`: duration of the flow (default 60s). `emulated-latency`: duration of each measurement (default 2s). `emulated-queues`, `isolate`, `switch-buffer`: duration of the flows in each run (default 10s, 5s and 60s). `emulated-rpc`: time of the requests at each load (default 20s). `stride`, `bijection`, `random`, `shuffle`: each host sends as much as its
     /// link carries in this time (default 5s).
     #[arg(long, value_name = "TIME", value_parser = duration)]
     duration: Option<Duration>,
@@ -174,6 +175,18 @@ struct RunArgs {
     /// For `stride`, `bijection`, `random` and `shuffle`. Separate several by commas.
     #[arg(long, value_name = "METHOD", value_delimiter = ',', value_parser = parsed::<Method>)]
     method: Vec<Method>,
+
+    /// Networks of `emulated-rpc`: `kernel`, `droptail`, `dctcp`, `hull`, `pfabric` [default: all].
+    ///
+    /// `kernel` is not emulated: its queues are token buckets. Separate several by commas.
+    #[arg(long, value_name = "SCHEME", value_delimiter = ',', value_parser = parsed::<Network>)]
+    scheme: Vec<Network>,
+
+    /// Loads of `emulated-rpc`: payload that clients receive, as a share of their links, above 0 and up to 1 [default: 0.1 to 0.8 in steps of 0.1].
+    ///
+    /// Separate several by commas.
+    #[arg(long, value_name = "LOAD", value_delimiter = ',', value_parser = share)]
+    load: Vec<f64>,
 
     /// Faults to inject: `switch-restart`, `controller-killed`, `events-lost`, `events-reordered`, `unresponsive-host`,
     /// `link-failure`, `wrong-topology` [default: all].
@@ -193,12 +206,12 @@ struct RunArgs {
     #[arg(long, value_name = "ACTUATOR", value_parser = parsed::<isolate::Actuator>)]
     actuator: Option<isolate::Actuator>,
 
-    /// Random seed of sender and receiver pairs, trees, faults, background traffic, and emulated hosts.
+    /// Random seed of sender and receiver pairs, trees, faults, background traffic, requests, and emulated hosts.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
     /// Rate of all links; of `isolate` and `switch-buffer`: of the link behind the router [default: 100 Mbit/s, 20 Mbit/s on the fat tree, 200
-    /// Mbit/s for `isolate`, 500 Mbit/s for `emulated-queues`].
+    /// Mbit/s for `isolate`, 500 Mbit/s for `emulated-queues`]. `emulated-rpc` is valid on two processors up to a few hundred Mbit/s in total.
     #[arg(long, value_name = "RATE", value_parser = parsed::<BitRate>)]
     rate: Option<BitRate>,
 
@@ -244,6 +257,8 @@ enum Scenario {
     EmulatedLatency,
     /// Throughput and queue of five senders to one receiver over the real-time emulation, beside those of emulated hosts
     EmulatedQueues,
+    /// Completion times of requests with real TCP over the real-time emulation, by scheme and load
+    EmulatedRpc,
     /// Fault injection: forwarding and rerouting recover from every fault
     Faults,
     /// Fat tree: host i sends to host i + 8
@@ -262,6 +277,7 @@ impl Scenario {
         match self {
             Scenario::Isolate => isolate::DEFAULT_RATE,
             Scenario::EmulatedQueues => emulated_queues::DEFAULT_RATE,
+            Scenario::EmulatedRpc => emulated_rpc::DEFAULT_RATE,
             Scenario::SwitchBuffer => switch_buffer::DEFAULT_RATE,
             _ if self.is_workload() => TREE_RATE,
             _ => DEFAULT_RATE,
@@ -437,6 +453,13 @@ impl RunArgs {
                 self.save("emulated-queues", &json, Some(plot::emulated_queues(&results)))?;
                 return super::print(if self.json { json } else { report::emulated_queues(&results) });
             }
+            Scenario::EmulatedRpc => {
+                let results = emulated_rpc::run(&self.rpc_options(), &emulated::planner, &mut setting)?;
+                let json = report::emulated_rpc_json(&results);
+                self.save("emulated-rpc", &json, Some(plot::emulated_rpc(&results)))?;
+                self.save_text("emulated-rpc.csv", &report::emulated_rpc_flows(&results)?)?;
+                return super::print(if self.json { json } else { report::emulated_rpc(&results) });
+            }
             Scenario::Faults => {
                 let faults = if self.fault.is_empty() { &Fault::ALL } else { self.fault.as_slice() };
                 let results = faults::run(faults, self.seed, &mut setting)?;
@@ -456,6 +479,20 @@ impl RunArgs {
         super::print(if self.json { json } else { report::workload(&results) })
     }
 
+    /// Returns the options of `emulated-rpc`.
+    fn rpc_options(&self) -> emulated_rpc::Options {
+        let or = |given: &[f64]| match given {
+            [] => emulated_rpc::DEFAULT_LOADS.to_vec(),
+            given => given.to_vec(),
+        };
+        emulated_rpc::Options {
+            networks: if self.scheme.is_empty() { Network::ALL.to_vec() } else { self.scheme.clone() },
+            loads: or(&self.load),
+            duration: self.time(emulated_rpc::DEFAULT_SECONDS),
+            seed: self.seed,
+        }
+    }
+
     /// Returns the options of `isolate`.
     fn isolate_options(&self) -> isolate::Options {
         isolate::Options {
@@ -470,7 +507,8 @@ impl RunArgs {
     /// Refuses options that the scenario does not have.
     fn check_options(&self) -> Result<(), UsageError> {
         use Scenario::{
-            Collide, EmulatedLatency, EmulatedQueues, Faults, Isolate, RerouteLatency, SwitchBuffer, Udp,
+            Collide, EmulatedLatency, EmulatedQueues, EmulatedRpc, Faults, Isolate, RerouteLatency,
+            SwitchBuffer, Udp,
         };
         let (scenario, is_workload) = (self.scenario, self.scenario.is_workload());
         let has_trials = matches!(
@@ -491,17 +529,24 @@ impl RunArgs {
                 "--duration",
                 self.duration.is_some(),
                 is_workload
-                    || matches!(scenario, EmulatedLatency | EmulatedQueues | Isolate | SwitchBuffer | Udp),
-                &format!("udp, emulated-latency, emulated-queues, isolate, switch-buffer, {workloads}"),
+                    || matches!(
+                        scenario,
+                        EmulatedLatency | EmulatedQueues | EmulatedRpc | Isolate | SwitchBuffer | Udp
+                    ),
+                &format!(
+                    "udp, emulated-latency, emulated-queues, emulated-rpc, isolate, switch-buffer, {workloads}"
+                ),
             ),
             ("--method", !self.method.is_empty(), is_workload, workloads),
             ("--rate", self.rate.is_some(), scenario != EmulatedLatency, "all other scenarios"),
             ("--host-share", self.host_share.is_some(), is_workload, workloads),
+            ("--scheme", !self.scheme.is_empty(), scenario == EmulatedRpc, "emulated-rpc"),
+            ("--load", !self.load.is_empty(), scenario == EmulatedRpc, "emulated-rpc"),
             ("--fault", !self.fault.is_empty(), scenario == Faults, "faults"),
             (
                 "--print-config",
                 self.print_config,
-                !matches!(scenario, EmulatedLatency | EmulatedQueues | SwitchBuffer),
+                !matches!(scenario, EmulatedLatency | EmulatedQueues | EmulatedRpc | SwitchBuffer),
                 "all other scenarios, in which a daemon runs",
             ),
         ] {
@@ -532,7 +577,10 @@ impl RunArgs {
                 self.save_text("thalweg.toml", &text)?;
                 return super::print(text);
             }
-            Scenario::EmulatedLatency | Scenario::EmulatedQueues | Scenario::SwitchBuffer => {
+            Scenario::EmulatedLatency
+            | Scenario::EmulatedQueues
+            | Scenario::EmulatedRpc
+            | Scenario::SwitchBuffer => {
                 unreachable!("its options are checked")
             }
             Scenario::Stride | Scenario::Bijection | Scenario::Random | Scenario::Shuffle => {

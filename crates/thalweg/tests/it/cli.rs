@@ -220,7 +220,7 @@ fn invalid_usage_and_failures_have_different_codes() {
         (
             &["lab", "run", "collide", "--duration", "10s"],
             2,
-            "thalweg: --duration cannot be used with collide: it applies to udp, emulated-latency, emulated-queues, isolate, switch-buffer, stride,",
+            "thalweg: --duration cannot be used with collide: it applies to udp, emulated-latency, emulated-queues, emulated-rpc, isolate, switch-buffer, stride,",
         ),
         (
             &["lab", "run", "stride", "--trials", "3"],

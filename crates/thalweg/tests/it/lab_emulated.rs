@@ -317,6 +317,50 @@ fn throughput_and_queues_of_real_and_emulated_hosts_are_measured() {
 }
 
 #[test]
+fn completion_times_of_requests_are_measured() {
+    let _alone = SERIAL.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = tempfile::tempdir().unwrap();
+    let prefix = format!("r{}-", std::process::id() % 10_000_000);
+    let options = ["--scheme", "kernel,pfabric", "--load", "0.3", "--duration", "2s", "--rate", "200mbps"];
+    let arguments = [&["lab", "run", "emulated-rpc", "--output", ".", "--prefix", &prefix], &options[..]];
+    let run = thalweg_in(folder.path(), &arguments.concat());
+    if ["needs root", "needs Linux 6.6", "needs TAP"].iter().any(|reason| run.stderr.contains(reason)) {
+        return skip(run.stderr);
+    }
+    let text = run.ended_with(0).stdout;
+    let json = std::fs::read_to_string(folder.path().join("emulated-rpc.json")).unwrap();
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let runs = json["runs"].as_array().unwrap();
+    assert_eq!(runs.iter().map(|run| &run["network"]).collect::<Vec<_>>(), ["kernel", "pfabric"]);
+    // Both have the same requests, and all responses have arrived.
+    let table = std::fs::read_to_string(folder.path().join("emulated-rpc.csv")).unwrap();
+    let sizes = |network: &str| {
+        let rows = table.lines().filter(|row| row.starts_with(network));
+        let mut sizes: Vec<u64> = rows.map(|row| row.split(',').nth(3).unwrap().parse().unwrap()).collect();
+        sizes.sort_unstable();
+        sizes
+    };
+    assert!(sizes("kernel").len() > 3 && sizes("kernel") == sizes("pfabric"), "{table}");
+    for (run, unloaded) in runs.iter().zip(json["unloaded"].as_array().unwrap()) {
+        assert_eq!(run["unfinished"], 0, "{text}");
+        assert_eq!(run["requests"], run["all"]["flows"], "{text}");
+        // The largest response takes at least its time on the link, 29.2 MB at 200 Mbit/s, and a little more for headers.
+        let last = unloaded["sizes"].as_array().unwrap().last().unwrap();
+        let (seconds, on_the_link) = (last["mean_ns"].as_f64().unwrap() / 1e9, 29.2e6 * 8.0 / 200e6);
+        assert!(last["bytes"] == 29_200_000 && seconds > on_the_link, "{last}");
+        let is_valid = unloaded["emulation"].is_null() || unloaded["emulation"]["valid"] == true;
+        assert!(seconds < 2.0 * on_the_link || !is_valid, "{unloaded}");
+    }
+    assert!(
+        runs[0]["emulation"].is_null() && runs[1]["emulation"]["requests"].as_u64() > Some(1_000),
+        "{text}"
+    );
+    assert!(folder.path().join("emulated-rpc.svg").exists());
+    let refused = ["lab", "run", "collide", "--scheme", "hull"];
+    assert!(thalweg_in(folder.path(), &refused).ended_with(2).stderr.contains("it applies to emulated-rpc"));
+}
+
+#[test]
 fn what_cannot_be_emulated_is_refused_before_anything_is_created() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();

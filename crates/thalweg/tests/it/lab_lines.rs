@@ -24,7 +24,7 @@ use thalweg_scenarios::scenarios::isolate::saturation::Share;
 use thalweg_scenarios::scenarios::isolate::{self, Isolation};
 use thalweg_scenarios::scenarios::workload::{self, Method, Pattern};
 use thalweg_scenarios::scenarios::{
-    HostPair, emulated_latency, emulated_queues, reroute_latency, switch_buffer, udp,
+    HostPair, emulated_latency, emulated_queues, emulated_rpc, reroute_latency, switch_buffer, udp,
 };
 use thalweg_wire::{BitRate, Nanos};
 
@@ -43,6 +43,7 @@ pub(crate) fn all() -> impl Iterator<Item = Value> {
         switch_buffer(),
         emulated_latency(),
         emulated_queues(),
+        emulated_rpc(),
         workload(),
         faults(),
     ];
@@ -170,6 +171,44 @@ fn udp() -> String {
         old_path_packets: 0,
         refreshes: 30,
         loss_ratio: 0.0,
+        headroom: HEADROOM,
+    })
+}
+
+fn emulated_rpc() -> String {
+    use emulated_rpc::network::{Emulation, Network};
+    use emulated_rpc::run::{Completions, Run};
+    use emulated_rpc::unloaded::{OfPause, OfSize, Unloaded};
+    let arbiter = ArbiterRun { valid: true, slots: 9, requests: 2, ..ArbiterRun::default() };
+    let emulation = Some(Emulation { arbiter, undecided_packets: 0, overhead_ns: 90_000 });
+    let completions = Completions { flows: 1, mean: 1.2, standard_error: 0.1, p50: 1.2, p99: 1.2 };
+    let unloaded = Unloaded {
+        sizes: vec![OfSize { bytes: 8_760, requests: 2, mean_ns: 1e6 }],
+        pauses: vec![OfPause { pause_ns: 0, mean_ns: 2e5, times: Quantiles::default() }],
+    };
+    let run = Run {
+        network: Network::DropTail,
+        load: 0.1,
+        small: completions,
+        large: completions,
+        all: completions,
+        requests: 1,
+        unfinished: 0,
+        late_ns: 7,
+        idle_ratio: 0.5,
+        emulation: emulation.clone(),
+        flows: Vec::new(),
+    };
+    report::emulated_rpc_json(&emulated_rpc::Results {
+        options: emulated_rpc::Options {
+            networks: vec![Network::DropTail],
+            loads: vec![0.1],
+            duration: Duration::from_secs(20),
+            seed: 1,
+        },
+        rate: RATE,
+        unloaded: vec![emulated_rpc::OfNetwork { network: Network::DropTail, unloaded, emulation }],
+        runs: vec![run],
         headroom: HEADROOM,
     })
 }
