@@ -211,7 +211,7 @@ struct RunArgs {
     seed: u64,
 
     /// Rate of all links; of `isolate` and `switch-buffer`: of the link behind the router [default: 100 Mbit/s, 20 Mbit/s on the fat tree, 200
-    /// Mbit/s for `isolate`, 500 Mbit/s for `emulated-queues`]. `emulated-rpc` is valid on two processors up to a few hundred Mbit/s in total.
+    /// Mbit/s for `isolate`, 500 Mbit/s for `emulated-queues`].
     #[arg(long, value_name = "RATE", value_parser = parsed::<BitRate>)]
     rate: Option<BitRate>,
 
