@@ -241,7 +241,7 @@ fn emulation_peers_are_measured_or_named_with_what_they_lack() {
             "--seconds",
             "3",
         ])
-        .args(["--thalweg", "/none/thalweg", "--output"])
+        .args(["--patience", "0", "--thalweg", "/none/thalweg", "--output"])
         .arg(folder.path())
         // The programs of peers are found from the repository's folder.
         .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap())
