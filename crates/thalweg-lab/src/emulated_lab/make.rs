@@ -10,7 +10,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use thalweg_linux::netlink::{Netlink, VethEnd};
-use thalweg_linux::priority::last_processor;
 use thalweg_linux::process::{ProcessIdentity, boot_id};
 use thalweg_linux::{KernelVersion, Namespace};
 use thalweg_network::EndpointId;
@@ -77,7 +76,7 @@ pub(super) fn make(plan: &EmulatedPlan) -> Result<EmulationRecord, LabError> {
 fn make_network(plan: &EmulatedPlan, tcp: &ProvidedTcp) -> Result<Namespace, LabError> {
     let fabric = Namespace::create(plan.prefix.name(FABRIC))?;
     silence_ipv6(&fabric)?;
-    sysctl::keep_flows_in_order(&fabric, last_processor())?;
+    sysctl::keep_flows_in_order(&fabric, plan.processor)?;
     let netlink = Netlink::open_within(&fabric)?;
     netlink.set_loopback_up()?;
     netlink.add_bridge(BRIDGE)?;
@@ -144,7 +143,7 @@ fn make_host(
 
 /// Sets the parameters of a host's network stack, before it has interfaces.
 fn set_parameters(plan: &EmulatedPlan, tcp: &ProvidedTcp, namespace: &Namespace) -> Result<(), LabError> {
-    sysctl::keep_flows_in_order(namespace, last_processor())?;
+    sysctl::keep_flows_in_order(namespace, plan.processor)?;
     let mut parameters = vec![
         // Connections do not inherit metrics from earlier ones.
         ("net/ipv4/tcp_no_metrics_save", "1"),
@@ -178,7 +177,7 @@ fn start_processes(
     let mut started = Vec::new();
     let standby = plan.has_standby.then_some(Role::Standby);
     for role in [Role::Arbiter].into_iter().chain(standby) {
-        let processor = last_processor().filter(|_| role == Role::Arbiter);
+        let processor = plan.processor.filter(|_| role == Role::Arbiter);
         let mut command = arbiter(plan, record, role, processor)?;
         started.push(start(fabric, &mut command, record, role, "")?);
     }
@@ -332,6 +331,7 @@ mod tests {
             arbiter_arguments: ["--seed", "7"].map(Into::into).to_vec(),
             endpoint_arguments: ["--deadline", "9s"].map(Into::into).to_vec(),
             has_standby: true,
+            processor: Some(3),
             tcp_buffer: Bytes(0),
             tcp: HostTcp::default(),
             output: None,

@@ -37,6 +37,8 @@ pub struct EmulatedPlan {
     pub endpoint_arguments: Vec<OsString>,
     /// Whether a secondary arbiter waits.
     pub has_standby: bool,
+    /// The processor that the arbiter has for itself, and that the kernel uses for no received packets; `None`: it shares all of them.
+    pub processor: Option<usize>,
     /// The least maximum of the TCP buffers of the hosts, so that they can fill the longest path.
     pub tcp_buffer: Bytes,
     /// How the hosts use TCP.
@@ -116,6 +118,7 @@ mod tests {
             arbiter_arguments: Vec::new(),
             endpoint_arguments: Vec::new(),
             has_standby: false,
+            processor: None,
             tcp_buffer: Bytes(0),
             tcp: HostTcp::default(),
             output: None,

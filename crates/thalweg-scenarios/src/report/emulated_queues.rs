@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{HeadroomJson, line, nanoseconds, verdict};
 use crate::scenarios::emulated_queues::{
-    Measured, OfScheme, Results, Run, WARM_UP, bounds, experiment::SENDERS, link_payload,
+    Measured, OfScheme, Results, Run, bounds, experiment::SENDERS, link_payload,
 };
 use crate::scenarios::isolate::bounds::Check;
 
@@ -17,7 +17,7 @@ pub fn emulated_queues(results: &Results) -> String {
         results.rate,
         results.options.trials,
         results.options.duration.as_secs(),
-        WARM_UP.as_secs(),
+        results.options.warm_up().as_secs(),
     );
     let _ = writeln!(
         text,

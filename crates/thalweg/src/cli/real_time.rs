@@ -8,6 +8,7 @@ use std::time::Instant;
 use anyhow::Context;
 use clap::Args;
 use thalweg_emulator::Slot;
+use thalweg_emulator::core::blueprint::Blueprint;
 use thalweg_experiment::{Experiment, Plan, files, plots};
 use thalweg_linux::clock::realtime;
 use thalweg_realtime::arbiter::serve::{monotonic_clock, serve};
@@ -73,6 +74,10 @@ pub(super) struct RealTimeArgs {
 /// How often a thread with real-time priority rests: a rest takes 15 to 25 us, and the kernel wants a twentieth of the time.
 const REST_EVERY: Nanos = Nanos::from_micros(160);
 
+/// Packets that the emulated network interface of a host can queue, as many as Linux by default (`txqueuelen`). Emulated hosts see a full interface and
+/// wait, so they need less; a real kernel has sent its packets already, in bursts of several segments of 64 KiB.
+const INTERFACE_PACKETS: u64 = 1_000;
+
 /// Address for requests.
 const LISTEN: ([u8; 4], u16) = ([127, 0, 0, 1], 6_589);
 
@@ -100,6 +105,8 @@ impl RealTimeArgs {
         options.check().map_err(|error| UsageError(error.to_string()))?;
         let watchdog = self.standby_of.as_deref().map(primary).transpose()?;
         let blueprint = plan.blueprint();
+        let interface_buffer = INTERFACE_PACKETS * u64::from(blueprint.longest);
+        let blueprint = Blueprint { interface_buffer, ..blueprint };
         let clock = blueprint.clock;
         let events = plan.events.iter().map(|event| (clock.slot_at(event.at), event.in_network()));
         let events: Vec<(Slot, _)> = events.collect();

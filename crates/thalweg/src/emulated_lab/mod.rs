@@ -19,6 +19,7 @@ use thalweg_emulator::hosts::{Algorithm, Transport};
 use thalweg_emulator::schemes::Scheme;
 use thalweg_experiment::{Experiment, Plan};
 use thalweg_lab::{EmulatedLab, EmulatedPlan, EmulatedStatus, HostTcp, Prefix};
+use thalweg_linux::priority::last_processor;
 use thalweg_realtime::arbiter::LiveStatus;
 use thalweg_realtime::protocol::EndpointOptions;
 use thalweg_wire::emulation_protocol::FLOW_WINDOW;
@@ -129,6 +130,7 @@ pub fn plan(request: &LabRequest, prefix: Prefix) -> anyhow::Result<LabPlan> {
         arbiter_arguments,
         endpoint_arguments,
         has_standby: request.has_standby,
+        processor: last_processor(),
         tcp_buffer: Bytes(flight.0.0.saturating_mul(BUFFER_FLIGHTS)).min(MAX_BUFFER),
         tcp: host_tcp(&hosts.transport, request.congestion_control.as_deref()),
         output: request.output.as_deref().map(absolute).transpose()?,

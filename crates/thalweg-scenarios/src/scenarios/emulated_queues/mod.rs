@@ -49,8 +49,8 @@ pub const DEFAULT_TRIALS: u32 = 3;
 /// Default rate of the emulated links.
 pub const DEFAULT_RATE: BitRate = BitRate(500_000_000);
 
-/// Before the measurement: slow start.
-pub const WARM_UP: Duration = Duration::from_secs(2);
+/// The longest warm-up: CUBIC takes some seconds to fill a queue of 25 ms again after a loss.
+const LONGEST_WARM_UP: Duration = Duration::from_secs(10);
 
 /// Payload of a full segment with time stamps, and what it takes on an emulated link: IP packet, Ethernet header and checksum, preamble and gap.
 const PAYLOAD: f64 = 1_448.0;
@@ -164,11 +164,11 @@ pub fn run(
     let mut runs = Vec::new();
     for trial in 1..=options.trials {
         for scheme in Scheme::ALL {
-            let network = experiment::network(scheme, setting.rate, WARM_UP, options.duration);
+            let network = experiment::network(scheme, setting.rate, options.warm_up(), options.duration);
             let folder = tempfile::tempdir().map_err(|error| {
                 ScenarioError::Monitoring(format!("cannot create a temporary folder: {error}"))
             })?;
-            let real = measure(&network, options.duration, folder.path(), planner, &mut headroom, setting)?;
+            let real = measure(&network, options, folder.path(), planner, &mut headroom, setting)?;
             let seed = options.seed + u64::from(trial) - 1;
             let text = experiment::with_hosts(&network, Nanos(real.overhead_ns), seed);
             let emulated = hosts(&text, folder.path()).map_err(ScenarioError::Monitoring)?;
@@ -201,7 +201,7 @@ struct RealRun {
 /// Measures real TCP in a new lab.
 fn measure(
     network: &str,
-    duration: Duration,
+    options: &Options,
     folder: &Path,
     planner: &Planner<'_>,
     headroom: &mut HeadroomSum,
@@ -220,12 +220,12 @@ fn measure(
     thread::sleep(LISTENING);
     let start = |number: u16| {
         let ends = session.ends(number + 1, 0);
-        Transfer::start_steady(&ends, number, WARM_UP, duration)
+        Transfer::start_steady(&ends, number, options.warm_up(), options.duration)
     };
     let transfers = (0..SENDERS).map(start).collect::<Result<Vec<_>, _>>()?;
-    session.sleep(WARM_UP)?;
+    session.sleep(options.warm_up())?;
     let (from, probe) = (realtime(), HeadroomProbe::start()?);
-    session.sleep(duration)?;
+    session.sleep(options.duration)?;
     let until = realtime();
     headroom.add(&probe)?;
     let mut goodput_bps = 0.0;
@@ -263,6 +263,13 @@ impl Run {
             undecided_packets: real.undecided_packets,
             arbiter: real.arbiter,
         }
+    }
+}
+
+impl Options {
+    /// The time before the measurement of a run: as long as the measurement, within a limit.
+    pub fn warm_up(&self) -> Duration {
+        self.duration.min(LONGEST_WARM_UP)
     }
 }
 
