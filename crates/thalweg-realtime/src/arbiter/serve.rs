@@ -1,6 +1,6 @@
 //! The thread of an arbiter: it alternates between the socket and slots, or the rings to threads that run slots.
 //!
-//! While packets are in the network, it blocks only to [rest](super::Options::rest_every), and makes a system call for the socket every [`LOOK`] at
+//! While packets are in the network, it blocks only to [rest](super::Options::rest_every), and makes a system call for the socket every 5 us at
 //! most; slots themselves make none. While the network is empty and no protocol timer is due within a millisecond, it sleeps until a datagram arrives, or for a millisecond. So an idle arbiter
 //! takes little of its core.
 
