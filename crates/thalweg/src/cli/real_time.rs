@@ -101,7 +101,7 @@ impl RealTimeArgs {
             real_paths::check(&plan.topology)
                 .map_err(|error| UsageError(format!("{}: {error}", path.display())))?;
         }
-        let options = self.options(&plan);
+        let mut options = self.options(&plan);
         options.check().map_err(|error| UsageError(error.to_string()))?;
         let watchdog = self.standby_of.as_deref().map(primary).transpose()?;
         let blueprint = plan.blueprint();
@@ -113,7 +113,9 @@ impl RealTimeArgs {
         let session = next_session();
         let processor = self.processor;
         if let Some(number) = processor {
-            own(number, true).with_context(|| format!("cannot run on processor {number} of --processor"))?;
+            let is_real_time = own(number, true)
+                .with_context(|| format!("cannot run on processor {number} of --processor"))?;
+            options.rest_every = is_real_time.then_some(REST_EVERY);
         }
         let begin = move |shard| {
             if let Some(number) = processor {
@@ -167,7 +169,6 @@ impl RealTimeArgs {
     fn options(&self, plan: &Plan) -> Options {
         let mut options = Options::default();
         options.sample_every = plan.measure.queue_interval.unwrap_or(options.sample_every);
-        options.rest_every = self.processor.map(|_| REST_EVERY);
         if let Some(delay) = self.batch_delay {
             options.session.link = options.session.link.with_batches(delay);
         }
@@ -178,18 +179,19 @@ impl RealTimeArgs {
     }
 }
 
-/// Runs the calling thread on a processor, ahead of other programs if that is allowed. One that rests may have real-time priority.
+/// Runs the calling thread on a processor, ahead of other programs if that is allowed. One that rests may have real-time priority; returns whether
+/// it has.
 #[cfg(target_os = "linux")]
-fn own(processor: usize, rests: bool) -> std::io::Result<()> {
+fn own(processor: usize, rests: bool) -> std::io::Result<bool> {
     use thalweg_linux::priority::{be_preferred, be_real_time, run_on};
     run_on(processor)?;
     // Without the privilege it runs like others.
-    let _ = if rests { be_real_time() } else { be_preferred() };
-    Ok(())
+    let is_ahead = if rests { be_real_time() } else { be_preferred() };
+    Ok(rests && is_ahead.is_ok())
 }
 
 #[cfg(not(target_os = "linux"))]
-fn own(_processor: usize, _rests: bool) -> std::io::Result<()> {
+fn own(_processor: usize, _rests: bool) -> std::io::Result<bool> {
     Err(std::io::ErrorKind::Unsupported.into())
 }
 
