@@ -114,11 +114,6 @@ impl Shards {
         })
     }
 
-    /// The number of threads.
-    pub fn threads(&self) -> usize {
-        self.shards.len()
-    }
-
     /// The number of endpoints.
     pub(in crate::arbiter) fn endpoints(&self) -> usize {
         self.homes.len()
