@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use serde::{Deserialize, Serialize};
-use thalweg_linux::Namespace;
+use thalweg_linux::{KernelVersion, Namespace};
 use thalweg_wire::Bytes;
 
 use crate::error::LabError;
@@ -22,6 +22,15 @@ const AVAILABLE: &str = "net/ipv4/tcp_available_congestion_control";
 /// The send buffer of sockets that set none of their own, in bytes; one value for the machine.
 const SEND_BUFFER: &str = "net/core/wmem_default";
 
+/// How long threads with real-time priority may run in each second, in microseconds; one value for the machine.
+const REAL_TIME_LIMIT: &str = "kernel/sched_rt_runtime_us";
+
+/// The value without a limit.
+const UNLIMITED: &str = "-1";
+
+/// The first kernel that gives other threads a twentieth of a processor even without that limit, but only if they wait (fair server).
+const FAIR_KERNEL: KernelVersion = KernelVersion { major: 6, minor: 12 };
+
 /// The processors that may process what a new interface of the namespace receives, a mask in hexadecimal digits (since Linux 6.3).
 const RECEIVE_PROCESSORS: &str = "net/core/rps_default_mask";
 
@@ -34,14 +43,25 @@ pub(crate) struct SysctlChange {
 }
 
 impl SysctlChange {
-    /// Returns the change that lets hosts use `congestion_control`; `None` if they may already.
-    pub(crate) fn to_allow(congestion_control: &str) -> Result<Option<SysctlChange>, LabError> {
+    /// Returns the change that lets hosts use `congestion_control`. It changes nothing if they may already.
+    pub(crate) fn to_allow(congestion_control: &str) -> Result<SysctlChange, LabError> {
         let before = read(ALLOWED)?;
-        if before.split_whitespace().any(|name| name == congestion_control) {
+        let after = match before.split_whitespace().any(|name| name == congestion_control) {
+            true => before.clone(),
+            false => format!("{before} {congestion_control}"),
+        };
+        Ok(SysctlChange { name: ALLOWED.to_owned(), before, after })
+    }
+
+    /// Returns the change that lets a thread with real-time priority run for as long as it likes. It changes nothing if it may
+    /// already; `None` for kernels that have no such limit, or protect other threads by it alone.
+    pub(crate) fn to_unlimited_real_time() -> Result<Option<SysctlChange>, LabError> {
+        let is_fair = KernelVersion::running().is_some_and(|version| version >= FAIR_KERNEL);
+        if !is_fair || !path(REAL_TIME_LIMIT).exists() {
             return Ok(None);
         }
-        let after = format!("{before} {congestion_control}");
-        Ok(Some(SysctlChange { name: ALLOWED.to_owned(), before, after }))
+        let (name, before) = (REAL_TIME_LIMIT.to_owned(), read(REAL_TIME_LIMIT)?);
+        Ok(Some(SysctlChange { name, before, after: UNLIMITED.to_owned() }))
     }
 
     /// Returns the change that gives new sockets a send buffer of at least this size; `None` if they have it already.
@@ -55,6 +75,16 @@ impl SysctlChange {
     /// Applies the change.
     pub(crate) fn apply(&self) -> Result<(), LabError> {
         write(&self.name, &self.after)
+    }
+
+    /// Makes a `later` change of the same parameter, which another lab needs, begin where this one did. Returns whether it was one. Then it
+    /// reverts both.
+    pub(crate) fn give_to(&self, later: &mut SysctlChange) -> bool {
+        let follows = later.name == self.name && later.before == self.after;
+        if follows {
+            later.before.clone_from(&self.before);
+        }
+        follows
     }
 
     /// Reverts the change, unless the parameter has been changed again.
@@ -167,6 +197,18 @@ mod tests {
         assert_eq!(with_maximum(sizes, 6_291_456), None);
         assert_eq!(with_maximum(sizes, 6_291_457).unwrap(), "4096 131072 6291457");
         assert_eq!(with_maximum("", 1), None);
+    }
+
+    #[test]
+    fn the_last_of_several_labs_reverts_their_changes() {
+        let change = |before: &str, after: &str| {
+            let [name, before, after] = ["a", before, after].map(str::to_owned);
+            SysctlChange { name, before, after }
+        };
+        let (first, mut second, mut other) = (change("1", "2"), change("2", "2"), change("3", "4"));
+        assert!(!first.give_to(&mut other), "not what the first left");
+        assert!(first.give_to(&mut second));
+        assert_eq!((second, other), (change("1", "2"), change("3", "4")));
     }
 
     #[test]

@@ -15,6 +15,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use thiserror::Error;
 
+use crate::priority::keep_off;
+
 /// The folder of named namespaces, shared with `ip netns`.
 const FOLDER: &str = "/run/netns";
 
@@ -64,13 +66,22 @@ fn advice(name: &str) -> String {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Namespace {
     name: String,
+    /// The processor that is left to others.
+    avoided: Option<usize>,
 }
 
 impl Namespace {
     /// Returns the namespace of this name, which need not exist. An absolute path names a namespace file, such as
     /// `/proc/1/ns/net`.
     pub fn named(name: impl Into<String>) -> Namespace {
-        Namespace { name: name.into() }
+        Namespace { name: name.into(), avoided: None }
+    }
+
+    /// Returns the namespace with a rule for what this value runs and starts in it: it uses all processors but `processor`, or
+    /// all, if that is `None`.
+    #[must_use]
+    pub fn avoiding(self, processor: Option<usize>) -> Namespace {
+        Namespace { avoided: processor, ..self }
     }
 
     /// The name: `ip netns exec NAME` enters the namespace.
@@ -93,7 +104,7 @@ impl Namespace {
     /// # Errors
     /// If the name is in use, or this process lacks the privilege.
     pub fn create(name: String) -> Result<Namespace, NamespaceError> {
-        let namespace = Namespace { name };
+        let namespace = Namespace::named(name);
         namespace.mount_new().map_err(|source| {
             let name = namespace.name.clone();
             NamespaceError::Operation { name, operation: "create it", source }
@@ -150,6 +161,7 @@ impl Namespace {
             if !self.is_current() {
                 setns(File::open(self.path())?, CloneFlags::CLONE_NEWNET)?;
             }
+            self.avoided.map_or(Ok(()), keep_off)?;
             Ok(work())
         };
         in_thread(enter).map_err(|source| self.error("enter it", source))
@@ -242,7 +254,7 @@ pub fn with_prefix(prefix: &str) -> Result<Vec<Namespace>, NamespaceError> {
         if let Ok(name) = entry.map_err(error)?.file_name().into_string()
             && name.starts_with(prefix)
         {
-            namespaces.push(Namespace { name });
+            namespaces.push(Namespace::named(name));
         }
     }
     namespaces.sort_unstable_by(|a, b| a.name.cmp(&b.name));

@@ -2,11 +2,17 @@
 
 #![expect(unsafe_code, reason = "system calls that take pointers")]
 
-use std::io;
+use std::{fs, io};
 
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 use thalweg_wire::Nanos;
+
+/// How long threads with real-time priority may run in each period, in microseconds.
+const REAL_TIME_LIMIT: &str = "/proc/sys/kernel/sched_rt_runtime_us";
+
+/// Its value without a limit.
+const UNLIMITED: &str = "-1";
 
 /// Gives the calling thread the lowest priority (SCHED_IDLE): it runs when a processor has nothing else to do. Needs no privilege.
 ///
@@ -40,6 +46,25 @@ pub fn run_on(processor: usize) -> io::Result<()> {
     let mut set = CpuSet::new();
     set.set(processor)?;
     Ok(sched_setaffinity(Pid::from_raw(0), &set)?)
+}
+
+/// Lets the calling thread, and what it starts from now on, run on all processors that it may use but one, numbered from 0. Changes
+/// nothing if it may use no other.
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn keep_off(processor: usize) -> io::Result<()> {
+    let this = Pid::from_raw(0);
+    let mut set = sched_getaffinity(this)?;
+    set.unset(processor)?;
+    let is_empty = !(0..CpuSet::count()).any(|other| set.is_set(other).unwrap_or(false));
+    if is_empty { Ok(()) } else { Ok(sched_setaffinity(this, &set)?) }
+}
+
+/// Whether the kernel stops threads with real-time priority once they have used their share of a second on a processor, 95 % by
+/// default (`kernel.sched_rt_runtime_us`). Kernels without this parameter do not.
+pub fn has_real_time_limit() -> bool {
+    fs::read_to_string(REAL_TIME_LIMIT).is_ok_and(|limit| limit.trim() != UNLIMITED)
 }
 
 /// Gives the calling thread the largest share of its processor that a thread without real-time priority can have (a nice value
@@ -85,6 +110,24 @@ mod tests {
         });
         assert_eq!(ran_on.join().unwrap(), (last as i32, None));
         assert!(run_on(CpuSet::count()).is_err() && last_processor() == Some(last));
+    }
+
+    #[test]
+    fn what_a_thread_starts_keeps_off_as_well() {
+        let Some(last) = last_processor() else { return };
+        let of_child = std::thread::spawn(move || {
+            keep_off(last).unwrap();
+            std::thread::spawn(last_processor).join().unwrap()
+        });
+        // With two processors, one is left: no longer several.
+        assert_ne!(of_child.join().unwrap(), Some(last));
+        let of_one = std::thread::spawn(move || {
+            run_on(last).unwrap();
+            keep_off(last).unwrap();
+            sched_getaffinity(Pid::from_raw(0)).unwrap().is_set(last).unwrap()
+        });
+        assert!(of_one.join().unwrap(), "the last processor of a thread stays");
+        assert_eq!(last_processor(), Some(last));
     }
 
     #[test]

@@ -211,6 +211,7 @@ pub fn emulated_rpc(results: &emulated_rpc::Results) -> Result<String, DrawError
         let line = |&network: &emulated_rpc::network::Network| {
             let of_network = results.runs.iter().filter(|run| run.network == network);
             let points = of_network.map(|run| (100.0 * run.load, value(run)));
+            let points = points.filter(|(_, value)| !value.is_nan());
             (network.name().to_owned(), points.collect())
         };
         LinePlot {

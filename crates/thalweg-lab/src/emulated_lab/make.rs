@@ -64,8 +64,11 @@ pub(super) fn make(plan: &EmulatedPlan) -> Result<EmulationRecord, LabError> {
     let tcp = plan.tcp.provide()?;
     let mut record = EmulationRecord::new(prefix, boot, experiment, &plan.topology, plan.mtu, folder.clone());
     record.set_tcp(&tcp);
+    if let Some(processor) = plan.processor {
+        record.set_processor(processor, SysctlChange::to_unlimited_real_time()?);
+    }
     record.write()?;
-    tcp.changed.iter().try_for_each(SysctlChange::apply)?;
+    record.changed.iter().try_for_each(SysctlChange::apply)?;
     fs::create_dir_all(&folder).map_err(|source| LabError::File { path: folder, source })?;
     let fabric = make_network(plan, &tcp)?;
     start_processes(plan, &fabric, &mut record)?;
@@ -181,6 +184,7 @@ fn start_processes(
         let mut command = arbiter(plan, record, role, processor)?;
         started.push(start(fabric, &mut command, record, role, "")?);
     }
+    let fabric = &fabric.clone().avoiding(plan.processor);
     for endpoint in plan.topology.endpoint_ids() {
         let name = &plan.topology.endpoints()[endpoint.index()].name;
         let mut command = endpoint_command(plan, endpoint, name, &hosts);

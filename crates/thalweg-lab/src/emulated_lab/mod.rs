@@ -15,6 +15,7 @@
 //!   host is a neighbour of every other. Links have no rate and no delay.
 //! - An **endpoint** (`thalweg endpoint`) holds each packet that a host sends until the **arbiter** (`thalweg emulate --real-time`) has decided
 //!   on it. So the hosts see rates, delays, losses and marks of the emulated network, and real packets take none of its paths.
+//! - The arbiter may have a processor of its own ([`EmulatedPlan::processor`]), which endpoints and what runs on hosts leave to it.
 //! - Endpoints and arbiter run in the **fabric**, the namespace of the bridge, and use its loopback interface. Labs do not disturb
 //!   each other, and nothing outside can reach an arbiter.
 //!
@@ -138,12 +139,13 @@ impl EmulatedLab {
         Namespace::named(self.record.prefix.name(FABRIC))
     }
 
-    /// Returns the namespace of a host.
+    /// Returns the namespace of a host. What runs there leaves the arbiter's processor to it.
     ///
     /// # Panics
     /// If the topology has no such endpoint.
     pub fn host(&self, endpoint: EndpointId) -> Namespace {
-        Namespace::named(self.record.prefix.name(&self.topology.endpoints()[endpoint.index()].name))
+        let name = self.record.prefix.name(&self.topology.endpoints()[endpoint.index()].name);
+        Namespace::named(name).avoiding(self.record.processor)
     }
 
     /// Starts a command on the host with this name.

@@ -37,7 +37,8 @@ pub struct EmulatedPlan {
     pub endpoint_arguments: Vec<OsString>,
     /// Whether a secondary arbiter waits.
     pub has_standby: bool,
-    /// The processor that the arbiter has for itself, and that the kernel uses for no received packets; `None`: it shares all of them.
+    /// The processor that the arbiter has for itself: neither endpoints nor what runs on hosts uses it, nor the kernel for received packets. `None`: it
+    /// shares all of them.
     pub processor: Option<usize>,
     /// The least maximum of the TCP buffers of the hosts, so that they can fill the longest path.
     pub tcp_buffer: Bytes,

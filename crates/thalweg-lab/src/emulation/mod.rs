@@ -20,7 +20,6 @@ use thalweg_linux::process::{ProcessIdentity, boot_id};
 use crate::error::LabError;
 use crate::plan::Prefix;
 use crate::record::folder;
-use crate::sysctl::SysctlChange;
 use record::{EmulationRecord, Role};
 
 /// How long endpoints may take to end: they wait for the decisions on the packets that they hold.
@@ -120,13 +119,22 @@ fn wait_for_end(processes: &[ProcessIdentity], time: Duration) -> Vec<ProcessIde
     }
 }
 
-/// Restores the machine parameters that were changed for the emulated lab of this prefix. Does nothing without a record, or if it cannot be read.
+/// Restores the machine parameters that were changed for the emulated lab of this prefix. If another lab needs them,
+/// it restores them at its end. Does nothing without a record, or if it cannot be read.
 ///
 /// # Errors
 /// If a parameter cannot be written.
 pub(crate) fn restore_parameters(prefix: &Prefix) -> Result<(), LabError> {
     let Ok(Some(record)) = EmulationRecord::read(prefix) else { return Ok(()) };
-    record.changed.iter().try_for_each(SysctlChange::restore)
+    let mut others = EmulationRecord::others(prefix)?;
+    for change in &record.changed {
+        let takes = |other: &mut EmulationRecord| other.changed.iter_mut().any(|later| change.give_to(later));
+        match others.iter_mut().position(takes) {
+            Some(heir) => others[heir].write()?,
+            None => change.restore()?,
+        }
+    }
+    Ok(())
 }
 
 /// Removes the logs, unless they are in a folder of the user, and the record. Call it when no process is left.

@@ -1,8 +1,8 @@
 //! The record of an emulated lab, `/run/thalweg/PREFIXemulation.json`.
 
-use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use serde::{Deserialize, Serialize};
 use thalweg_linux::process::ProcessIdentity;
@@ -15,7 +15,10 @@ use crate::sysctl::SysctlChange;
 use crate::tcp::ProvidedTcp;
 
 /// Version of the format.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
+
+/// The end of the names of records.
+const FILE: &str = "emulation.json";
 
 /// The name of an arbiter's report in its folder.
 const REPORT: &str = "real-time.json";
@@ -43,6 +46,8 @@ pub(crate) struct EmulationRecord {
     pub(crate) ecn: bool,
     /// Machine parameters that were changed for the lab.
     pub(crate) changed: Vec<SysctlChange>,
+    /// The arbiter's processor, which hosts and endpoints leave to it.
+    pub(crate) processor: Option<usize>,
     /// The folder of the logs and reports.
     pub(crate) folder: PathBuf,
     /// Arbiters and endpoints, in the order of their start.
@@ -109,6 +114,7 @@ impl EmulationRecord {
             congestion_control: String::new(),
             ecn: false,
             changed: Vec::new(),
+            processor: None,
             folder,
             processes: Vec::new(),
         }
@@ -118,7 +124,13 @@ impl EmulationRecord {
     pub(crate) fn set_tcp(&mut self, tcp: &ProvidedTcp) {
         self.congestion_control = tcp.name.clone();
         self.ecn = tcp.ecn;
-        self.changed = tcp.changed.iter().cloned().collect();
+        self.changed.extend(tcp.changed.clone());
+    }
+
+    /// Gives the arbiter a processor.
+    pub(crate) fn set_processor(&mut self, processor: usize, change: Option<SysctlChange>) {
+        self.processor = Some(processor);
+        self.changed.extend(change);
     }
 
     /// Returns the topology.
@@ -187,6 +199,20 @@ impl EmulationRecord {
         }
     }
 
+    /// Reads the records of all other prefixes, except damaged ones.
+    pub(crate) fn others(prefix: &Prefix) -> Result<Vec<EmulationRecord>, LabError> {
+        let failed = |source| LabError::Record { path: folder().to_owned(), source };
+        let mut records = Vec::new();
+        for entry in fs::read_dir(folder()).map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
+            let is_record = path.to_string_lossy().ends_with(FILE);
+            let read = || read_file::<EmulationRecord>(&path).ok().flatten();
+            let is_usable = |it: &EmulationRecord| it.version == VERSION && it.prefix != *prefix;
+            records.extend(is_record.then(read).flatten().filter(is_usable));
+        }
+        Ok(records)
+    }
+
     /// Removes the record, if it exists.
     pub(crate) fn remove(prefix: &Prefix) -> Result<(), LabError> {
         remove_file(&path(prefix))
@@ -195,7 +221,7 @@ impl EmulationRecord {
 
 /// Returns the path of the record.
 pub(crate) fn path(prefix: &Prefix) -> PathBuf {
-    Path::new(folder()).join(format!("{prefix}emulation.json"))
+    Path::new(folder()).join(format!("{prefix}{FILE}"))
 }
 
 #[cfg(test)]

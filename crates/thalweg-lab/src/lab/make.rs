@@ -34,11 +34,8 @@ const MIN_TCP_QUEUE: Bytes = Bytes(4_608);
 
 /// Creates a lab; none of this prefix may exist.
 pub(super) fn make(plan: &Plan) -> Result<Parts, LabError> {
-    let changed = match &plan.congestion_control {
-        Some(name) => SysctlChange::to_allow(name)?,
-        None => None,
-    };
-    let changed: Vec<_> = changed.into_iter().collect();
+    let changes = plan.congestion_control.iter().map(|name| SysctlChange::to_allow(name));
+    let changed = changes.collect::<Result<Vec<_>, _>>()?;
     Record::new(plan, changed.clone()).write()?;
     changed.iter().try_for_each(SysctlChange::apply)?;
 

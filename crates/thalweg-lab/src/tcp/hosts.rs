@@ -43,7 +43,7 @@ impl HostTcp {
     pub(crate) fn provide(&self) -> Result<ProvidedTcp, LabError> {
         let (name, ecn) = (self.congestion_control.clone(), self.ecn);
         if sysctl::congestion_controls()?.contains(&name) {
-            let changed = SysctlChange::to_allow(&name)?;
+            let changed = Some(SysctlChange::to_allow(&name)?);
             return Ok(ProvidedTcp { name, ecn, changed, _registered: None });
         }
         let algorithm = match name.as_str() {

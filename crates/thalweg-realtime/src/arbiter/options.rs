@@ -22,7 +22,7 @@ pub struct Options {
     /// The packets in the emulated network. The answer to further requests is *drop*, and they are counted. Default: 2^20.
     pub max_in_flight: u32,
     /// While packets are in the network, the arbiter's thread rests for some microseconds this often. With real-time priority it would otherwise
-    /// stop what the kernel has to do on its processor, until the kernel stops it, for 50 ms (fair server, `sched_rt_runtime_us`). Default: never.
+    /// stop what the kernel has to do on its processor, until the kernel stops it, for 50 ms (`kernel.sched_rt_runtime_us`). Default: never.
     pub rest_every: Option<Nanos>,
     /// The time between two samples of queue lengths. Default: 1 ms (Flexplane, Table 2).
     pub sample_every: Nanos,

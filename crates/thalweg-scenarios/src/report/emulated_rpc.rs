@@ -61,20 +61,24 @@ pub fn emulated_rpc(results: &Results) -> String {
 }
 
 fn row(text: &mut String, run: &Run, if_idle: Option<f64>) {
-    let mean = |it: &Completions| format!("{:.2} +- {:.2}", it.mean, it.standard_error);
+    let number = |value: f64| if value.is_nan() { "-".to_owned() } else { format!("{value:.2}") };
+    let mean = |it: &Completions| match it.flows {
+        0 => number(it.mean),
+        _ => format!("{:.2} +- {:.2}", it.mean, it.standard_error),
+    };
     let _ = writeln!(
         text,
-        "{:10}{:>5}{:>18}{:>9.2}{:>7}{:>18}{:>9.2}{:>7}{:>11}{:>10.2}{:>5.0} %",
+        "{:10}{:>5}{:>18}{:>9}{:>7}{:>18}{:>9}{:>7}{:>11}{:>10}{:>5.0} %",
         run.network.name(),
         run.load,
         mean(&run.small),
-        run.small.p99,
+        number(run.small.p99),
         run.small.flows,
         mean(&run.large),
-        run.large.p99,
+        number(run.large.p99),
         run.large.flows,
         run.unfinished,
-        if_idle.unwrap_or(f64::NAN),
+        number(if_idle.unwrap_or(f64::NAN)),
         100.0 * run.idle_ratio,
     );
 }

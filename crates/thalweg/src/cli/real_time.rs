@@ -55,8 +55,8 @@ pub(super) struct RealTimeArgs {
 
     /// Run on this processor, from 0, ahead of other programs. With several threads: each further one on the next processor.
     ///
-    /// A timeslot is late if another program runs when it is due. The thread of the socket gets real-time priority, and rests for a twentieth of its
-    /// time. Needs root or CAP_SYS_NICE to be ahead of others.
+    /// A timeslot is late if another program runs when it is due. The thread of the socket gets real-time priority. It rests for a twentieth of its
+    /// time, or hardly ever if `sysctl kernel.sched_rt_runtime_us` is -1. Needs root or CAP_SYS_NICE to be ahead of others.
     #[arg(long, value_name = "N", help_heading = "Real time", requires = "real_time")]
     processor: Option<usize>,
 
@@ -71,8 +71,10 @@ pub(super) struct RealTimeArgs {
     standby_of: Option<String>,
 }
 
-/// How often a thread with real-time priority rests: a rest takes 15 to 25 us, and the kernel wants a twentieth of the time.
-const REST_EVERY: Nanos = Nanos::from_micros(160);
+/// How often a thread with real-time priority rests: often if the kernel would stop it otherwise, since a rest takes 15 to 25 us and the kernel wants a
+/// twentieth of the time; else for other threads of this processor that wait.
+const REST_EVERY: Nanos = Nanos::from_millis(10);
+const REST_EVERY_IF_LIMITED: Nanos = Nanos::from_micros(160);
 
 /// Packets that the emulated network interface of a host can queue, as many as Linux by default (`txqueuelen`). Emulated hosts see a full interface and
 /// wait, so they need less; a real kernel has sent its packets already, in bursts of several segments of 64 KiB.
@@ -115,7 +117,7 @@ impl RealTimeArgs {
         if let Some(number) = processor {
             let is_real_time = own(number, true)
                 .with_context(|| format!("cannot run on processor {number} of --processor"))?;
-            options.rest_every = is_real_time.then_some(REST_EVERY);
+            options.rest_every = is_real_time.then(rest_every);
         }
         let begin = move |shard| {
             if let Some(number) = processor {
@@ -177,6 +179,17 @@ impl RealTimeArgs {
         options.pace.max_catch_up = options.pace.max_catch_up.max(options.pace.late_after);
         options
     }
+}
+
+/// How often a thread with real-time priority has to rest.
+#[cfg(target_os = "linux")]
+fn rest_every() -> Nanos {
+    if thalweg_linux::priority::has_real_time_limit() { REST_EVERY_IF_LIMITED } else { REST_EVERY }
+}
+
+#[cfg(not(target_os = "linux"))]
+const fn rest_every() -> Nanos {
+    REST_EVERY_IF_LIMITED
 }
 
 /// Runs the calling thread on a processor, ahead of other programs if that is allowed. One that rests may have real-time priority; returns whether

@@ -81,7 +81,8 @@ fn figure_7(results: &Results, checks: &mut Vec<Check>) {
         add("small flows, p99 of pFabric over that at 0.1", p_fabric.small.p99 / low.small.p99, [0.0, 2.0]);
     }
     let good = tail.large.mean.max(dctcp.large.mean);
-    for run in [hull, p_fabric] {
+    let has_large = [tail, dctcp, hull, p_fabric].iter().all(|run| run.large.flows > 0);
+    for run in [hull, p_fabric].into_iter().filter(|_| has_large) {
         let claim = format!("large flows, mean: {} over the worse of DCTCP and DropTail", run.network.name());
         add(&claim, run.large.mean / good, [1.0, f64::INFINITY]);
     }

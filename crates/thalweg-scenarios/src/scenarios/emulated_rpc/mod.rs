@@ -126,9 +126,11 @@ pub fn run(
     for &network in &options.networks {
         let folder = folder()?;
         let testbed = up(network, planner, folder.path(), setting)?;
-        let mut connections = Connections::open(&testbed)?;
-        let unloaded = Unloaded::measure(&mut connections, &sizes, &|| testbed.is_stopped())?;
-        drop(connections);
+        // The thread of a host leaves the processor of the arbiter to it.
+        let unloaded = testbed.host(0).within(|| {
+            let mut connections = Connections::open(&testbed)?;
+            Unloaded::measure(&mut connections, &sizes, &|| testbed.is_stopped())
+        })??;
         let emulation = testbed.finish(folder.path())?;
         (setting.on_progress)(&format!(
             "{}, unloaded: one packet takes {:.0} us without a pause, {:.0} us more after the longest",
@@ -140,7 +142,8 @@ pub fn run(
             let folder = self::folder()?;
             let testbed = up(network, planner, folder.path(), setting)?;
             let workload = run::workload(&sizes, load, setting.rate, options.seed)?;
-            let measured = run::measure(&testbed, workload, options.duration, &unloaded, &mut headroom)?;
+            let measure = || run::measure(&testbed, workload, options.duration, &unloaded, &mut headroom);
+            let measured = testbed.host(0).within(measure)??;
             let emulation = testbed.finish(folder.path())?;
             let run = Run::new(network, load, measured, emulation);
             (setting.on_progress)(&run.to_string());

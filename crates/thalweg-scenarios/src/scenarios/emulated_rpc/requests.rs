@@ -13,6 +13,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
+use thalweg_lab::Namespace;
 use thalweg_wire::Nanos;
 
 use super::network::{CLIENTS, SERVERS, Testbed};
@@ -155,14 +156,21 @@ impl Connections<'_> {
         let reader = stream.try_clone().map_err(failed)?;
         let (number, expected) = (self.connections.len(), Arc::<AtomicU64>::default());
         let (arrivals, size) = (self.arrivals.0.clone(), Arc::clone(&expected));
-        let start = |work: Box<dyn FnOnce() + Send>| {
-            thread::Builder::new().name("rpc".to_owned()).stack_size(STACK).spawn(work).map_err(failed)
-        };
-        self.threads.push(start(Box::new(move || respond(responder)))?);
-        self.threads.push(start(Box::new(move || read(reader, number, &size, &arrivals)))?);
+        self.threads.push(start(&self.testbed.host(server), move || respond(responder))?.map_err(failed)?);
+        let read = move || read(reader, number, &size, &arrivals);
+        self.threads.push(start(&self.testbed.host(client), read)?.map_err(failed)?);
         self.connections.push(Connection { stream, expected, current: None, pair });
         Ok(number)
     }
+}
+
+/// Starts a thread on a host.
+fn start(
+    host: &Namespace,
+    work: impl FnOnce() + Send + 'static,
+) -> Result<io::Result<JoinHandle<()>>, ScenarioError> {
+    let thread = thread::Builder::new().name("rpc".to_owned()).stack_size(STACK);
+    Ok(host.within(|| thread.spawn(work))?)
 }
 
 impl Drop for Connections<'_> {

@@ -55,11 +55,11 @@ impl Flow {
 }
 
 /// Normalised completion times of some flows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Completions {
     /// The number of flows.
     pub flows: usize,
-    /// The mean; 0 without flows.
+    /// The mean. Not a number without flows, as the quantiles.
     pub mean: f64,
     /// Standard error of the mean; 0 of fewer than two flows.
     pub standard_error: f64,
@@ -73,10 +73,10 @@ impl Completions {
     fn of(flows: impl Iterator<Item = Flow>) -> Completions {
         let mut times: Vec<f64> = flows.map(|flow| flow.normalised).collect();
         times.sort_unstable_by(f64::total_cmp);
-        let mean = mean(times.iter().copied());
+        let mean = if times.is_empty() { f64::NAN } else { mean(times.iter().copied()) };
         let quantile = |percent: usize| {
             let place = (times.len() * percent).div_ceil(100).max(1) - 1;
-            times.get(place).copied().unwrap_or(0.0)
+            times.get(place).copied().unwrap_or(f64::NAN)
         };
         let squares: f64 = times.iter().map(|time| (time - mean).powi(2)).sum();
         let standard_error = match times.len() {
@@ -243,11 +243,14 @@ impl Run {
     }
 }
 
-/// `DCTCP, load 0.3: small flows 1.20, large 1.50; 0.0100 % of the slots late`
+/// `DCTCP, load 0.3, small flows 1.20, large flows 1.50; 0.0100 % of the slots late`
 impl fmt::Display for Run {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Run { network, load, small, large, .. } = self;
-        write!(f, "{}, load {load}: small flows {:.2}, large {:.2}", network.name(), small.mean, large.mean)?;
+        write!(f, "{}, load {}", self.network.name(), self.load)?;
+        let groups = [("small", &self.small), ("large", &self.large)];
+        for (name, flows) in groups.iter().filter(|(_, flows)| flows.flows > 0) {
+            write!(f, ", {name} flows {:.2}", flows.mean)?;
+        }
         match &self.emulation {
             Some(it) => write!(f, "; {:.4} % of the slots late", 100.0 * it.arbiter.late_share),
             None => Ok(()),
@@ -272,7 +275,9 @@ mod tests {
         assert_eq!((run.small.standard_error, run.large.standard_error), (1.0, 0.0));
         assert_eq!((run.large.flows, run.large.mean), (1, 2.0));
         assert_eq!((run.all.flows, run.unfinished, run.late_ns, run.is_valid()), (4, 2, 5, true));
-        assert_eq!(Completions::of(std::iter::empty()), Completions::default());
+        let none = Completions::of(std::iter::empty());
+        assert!(none.flows == 0 && none.mean.is_nan() && none.p99.is_nan());
+        assert!(serde_json::to_string(&none).unwrap().contains(r#""mean":null"#));
     }
 
     #[test]

@@ -18,9 +18,10 @@ const PAUSES_MS: [u64; 6] = [0, 1, 2, 10, 50, 200];
 /// The response of requests with pauses: one packet.
 const ONE_PACKET: u64 = 1_000;
 
-/// Time for the requests of each pause, and the most requests.
+/// Time for the requests of each pause, before that for those that do not count, and the least number of each.
 const PAUSE_TIME: Duration = Duration::from_secs(2);
-const PAUSE_REQUESTS: usize = 300;
+const PAUSE_WARM_UP: Duration = Duration::from_millis(500);
+const PAUSE_REQUESTS: usize = 2;
 
 /// Time for the requests of each size, the least number of them, and the size from which the first one counts too.
 const SIZE_TIME: Duration = Duration::from_millis(400);
@@ -75,12 +76,16 @@ impl Unloaded {
         sizes.dedup();
         let mut unloaded = Unloaded::default();
         for pause in PAUSES_MS.map(Duration::from_millis) {
-            let mut times = Vec::new();
-            let end = Instant::now() + PAUSE_TIME;
-            while times.len() < 2 || (times.len() < PAUSE_REQUESTS && Instant::now() < end) {
-                std::thread::sleep(pause);
-                times.push(one(connections, ONE_PACKET, is_stopped)?.time);
-            }
+            let mut request_for = |time: Duration| {
+                let (mut times, end) = (Vec::new(), Instant::now() + time);
+                while times.len() < PAUSE_REQUESTS || Instant::now() < end {
+                    std::thread::sleep(pause);
+                    times.push(one(connections, ONE_PACKET, is_stopped)?.time);
+                }
+                Ok::<_, ScenarioError>(times)
+            };
+            request_for(PAUSE_WARM_UP)?;
+            let times = request_for(PAUSE_TIME)?;
             unloaded.pauses.push(OfPause {
                 pause_ns: pause.as_nanos() as u64,
                 mean_ns: mean(times.iter().map(|time| time.0 as f64)),
