@@ -23,6 +23,7 @@
 //! of the kernel plus the failed operation. Only `socket`, `message_batch`, `wait_set`, `netdevice`, `bpf`, `tun`, `priority` and
 //! `privileges` contain `unsafe`.
 
+pub mod awake;
 pub mod bpf;
 pub mod clock;
 pub mod folders;

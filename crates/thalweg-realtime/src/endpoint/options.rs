@@ -24,7 +24,8 @@ pub enum Waiting {
     /// It sleeps until a packet or an answer arrives.
     #[default]
     Sleep,
-    /// As [`Sleep`](Waiting::Sleep), with real-time priority: it wakes up before other work of its processor. Needs CAP_SYS_NICE.
+    /// As [`Sleep`](Waiting::Sleep), with real-time priority: it wakes up before other work of its processor. Needs CAP_SYS_NICE. The processors of
+    /// the machine do not sleep meanwhile, if this process may ask for that.
     RealTime,
     /// It polls without a pause. Uses a whole processor for the shortest delay.
     BusyPoll,

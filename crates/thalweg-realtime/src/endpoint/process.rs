@@ -10,6 +10,7 @@ use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsRawFd as _, RawFd};
 
+use thalweg_linux::awake::Awake;
 use thalweg_linux::message_batch::{MAX_MESSAGES, MessageRanges, ReceivedMessages};
 use thalweg_linux::socket::Socket;
 use thalweg_linux::wait_set::WaitSet;
@@ -187,6 +188,7 @@ pub struct EndpointProcess {
     has_more: bool,
     known: Known,
     other_version: Option<(SocketAddr, u8)>,
+    _awake: Option<Awake>,
 }
 
 impl EndpointProcess {
@@ -218,6 +220,8 @@ impl EndpointProcess {
         if options.waiting == Waiting::RealTime {
             priority::be_real_time().map_err(|source| ProcessError::Priority { source })?;
         }
+        // It works without, with longer delays.
+        let awake = (options.waiting == Waiting::RealTime).then(Awake::keep).and_then(Result::ok);
         // Late timers only delay retransmissions.
         let _ = priority::set_timer_slack(TIMER_SLACK);
         let mut interception =
@@ -257,6 +261,7 @@ impl EndpointProcess {
             next_check: started + CHECK_INTERVAL,
             has_more: false,
             other_version: None,
+            _awake: awake,
             options,
         })
     }

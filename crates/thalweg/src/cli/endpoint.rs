@@ -131,7 +131,7 @@ enum UnlistedArg {
 pub(super) enum WaitArg {
     /// Sleep until something arrives.
     Sleep,
-    /// Sleep, and wake up before other work of the processor.
+    /// Sleep, and wake up before other work of the processor. Idle processors of the host do not sleep.
     RealTime,
     /// Poll without a pause: the shortest delay, for a whole processor.
     BusyPoll,

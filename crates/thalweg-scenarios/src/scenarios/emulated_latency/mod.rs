@@ -6,7 +6,7 @@
 //!
 //! A datagram without a firewall mark is held by the endpoint of h0, until the arbiter has decided. One with the mark of the endpoints passes
 //! at once: the bare path is the same interface, bridge and receiver. Both are measured in turns at each rate. Each rate has a lab of its
-//! own, so the arbiter's verdict on late timeslots is that of the rate. The arbiter shares the processors with all others. Latency is the time from the call of the sender to the kernel of the receiver, so
+//! own, so the arbiter's verdict on late timeslots is that of the rate. Latency is the time from the call of the sender to the kernel of the receiver, so
 //! it includes the emulated delay of a few microseconds.
 //!
 //! | file | contents |
@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use thalweg_lab::headroom::HeadroomProbe;
-use thalweg_lab::{EmulatedPlan, HOST_INTERFACE, Headroom, Prefix};
+use thalweg_lab::{HOST_INTERFACE, Headroom};
 use thalweg_realtime::endpoint::MARK;
 
 use super::Setting;
@@ -150,11 +150,7 @@ fn at_rate(
 ) -> Result<([Measurement; 2], ArbiterRun), ScenarioError> {
     let folder = tempfile::tempdir()
         .map_err(|error| ScenarioError::Monitoring(format!("cannot create a temporary folder: {error}")))?;
-    // On few processors, a packet waits longer for a wake-up on the others than for one that the arbiter uses.
-    let planner = |file: &std::path::Path, prefix: &Prefix, folder: &std::path::Path| {
-        planner(file, prefix, folder).map(|plan| EmulatedPlan { processor: None, ..plan })
-    };
-    let session = EmulatedSession::up(EXPERIMENT, &planner, &setting.prefix, folder.path(), &setting.stop)?;
+    let session = EmulatedSession::up(EXPERIMENT, planner, &setting.prefix, folder.path(), &setting.stop)?;
     let mut streams = [Path::Bare, Path::Emulated].map(|path| (path, Streamed::default()));
     for number in 1..=options.trials {
         for (path, sum) in &mut streams {

@@ -47,7 +47,7 @@ pub const DEFAULT_SECONDS: u64 = 10;
 pub const DEFAULT_TRIALS: u32 = 3;
 
 /// Default rate of the emulated links.
-pub const DEFAULT_RATE: BitRate = BitRate(500_000_000);
+pub const DEFAULT_RATE: BitRate = BitRate(600_000_000);
 
 /// The longest warm-up: CUBIC takes some seconds to fill a queue of 25 ms again after a loss.
 const LONGEST_WARM_UP: Duration = Duration::from_secs(10);
@@ -57,7 +57,7 @@ const PAYLOAD: f64 = 1_448.0;
 const ON_THE_LINK: f64 = 1_538.0;
 
 /// How long requests and answers wait for others. At the paper's rates, as many come in a few microseconds.
-pub const BATCH_DELAY: &str = "200us";
+pub const BATCH_DELAY: &str = "500us";
 
 /// How long iperf3 may take to listen.
 const LISTENING: Duration = Duration::from_millis(300);

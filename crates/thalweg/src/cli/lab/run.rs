@@ -98,7 +98,7 @@ pub(super) struct RunArgs {
     seed: u64,
 
     /// Rate of all links; of `isolate` and `switch-buffer`: of the link behind the router [default: 100 Mbit/s, 20 Mbit/s on the fat tree, 200
-    /// Mbit/s for `isolate`, 500 Mbit/s for `emulated-queues`].
+    /// Mbit/s for `isolate`, 600 Mbit/s for `emulated-queues`].
     #[arg(long, value_name = "RATE", value_parser = parsed::<BitRate>)]
     rate: Option<BitRate>,
 
