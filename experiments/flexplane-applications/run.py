@@ -52,16 +52,14 @@ class Lab:
         network.write_text((HERE / "network.toml").read_text() + f'\n[scheme]\nname = "{self.scheme}"\n')
         options = ["--wait", "real-time", "--overhead", self.setting.overhead, "--late-after", self.setting.late_after]
         self.command("up", "--emulate", str(network), *options, "--output", str(self.folder))
-        status = self.status()
-        self.congestion_control = status["congestion_control"]
-        for arbiter in status["arbiters"]:
-            give_processor(arbiter["pid"])
-        for host in status["hosts"]:
-            keep_packets_off_first_processor(host["namespace"])
-        keep_packets_off_first_processor(status["fabric_namespace"])
+        self.congestion_control = self.status()["congestion_control"]
+        # The arbiter has the last processor. What this program starts from now on leaves it alone.
+        self.processors = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, self.processors - {max(self.processors)} or self.processors)
         return self
 
     def __exit__(self, *_: object) -> None:
+        os.sched_setaffinity(0, self.processors)
         self.command("down")
 
     def command(self, name: str, *options: str) -> str:
@@ -86,29 +84,6 @@ class Lab:
         whole = json.loads((self.folder / "real-time.json").read_text())
         keys = ("valid", "slots", "late_slots", "skipped_slots", "late_share", "worst_delay_ns", "requests", "packets")
         return {key: whole[key] for key in keys}
-
-
-def give_processor(pid: int) -> None:
-    """Give the first processor to a process, and precedence there. Everything else that this program starts uses the others."""
-    first = min(os.sched_getaffinity(1))
-    for thread in os.listdir(f"/proc/{pid}/task"):
-        os.sched_setaffinity(int(thread), {first})
-        os.sched_setscheduler(int(thread), os.SCHED_FIFO, os.sched_param(1))
-
-
-def keep_packets_off_first_processor(namespace: str) -> None:
-    """Let the other processors process what interfaces of a namespace receive."""
-    mask = sum(1 << number for number in os.sched_getaffinity(0))
-    script = f"for file in /sys/class/net/*/queues/rx-*/rps_cpus; do echo {mask:x} > $file; done"
-    subprocess.run(["ip", "netns", "exec", namespace, "sh", "-c", script], check=True)
-
-
-def keep_off_first_processor() -> None:
-    """Leave the first processor to the arbiter."""
-    processors = os.sched_getaffinity(1)
-    if len(processors) < 2:
-        sys.exit("this experiment needs two processors")
-    os.sched_setaffinity(0, processors - {min(processors)})
 
 
 def run_cluster(setting: Setting, scheme: str, number: int) -> list[dict[str, object]]:
@@ -154,7 +129,6 @@ def main() -> None:
     options = parser.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
     setting = Setting(options.thalweg, options.output.resolve(), options.overhead, options.late_after, options.runs, options.replay)
-    keep_off_first_processor()
     path = setting.output / "runs.jsonl"
     rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     done = {(row["scheme"], row["round"]) for row in rows}

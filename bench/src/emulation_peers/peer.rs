@@ -17,6 +17,8 @@ pub enum Peer {
     Thalweg,
     /// The same with `--wait real-time`
     ThalwegRealTime,
+    /// The same with `--batch-delay 500us`
+    ThalwegBatches,
     /// Mininet with `TCLink(bw=..., use_htb=True)`
     Mininet,
     /// Mininet, corrected: segments of one packet, framing in the rate
@@ -29,9 +31,10 @@ pub enum Peer {
 
 impl Peer {
     /// All of them.
-    pub const ALL: [Peer; 6] = [
+    pub const ALL: [Peer; 7] = [
         Peer::Thalweg,
         Peer::ThalwegRealTime,
+        Peer::ThalwegBatches,
         Peer::Mininet,
         Peer::MininetWire,
         Peer::Ns3Csma,
@@ -43,6 +46,7 @@ impl Peer {
         match self {
             Peer::Thalweg => "thalweg",
             Peer::ThalwegRealTime => "thalweg-real-time",
+            Peer::ThalwegBatches => "thalweg-batches",
             Peer::Mininet => "mininet",
             Peer::MininetWire => "mininet-wire",
             Peer::Ns3Csma => "ns3-csma",
@@ -60,6 +64,7 @@ impl Peer {
         match self {
             Peer::Thalweg => "thalweg",
             Peer::ThalwegRealTime => "thalweg, --wait real-time",
+            Peer::ThalwegBatches => "thalweg, --batch-delay 500us",
             Peer::Mininet => "mininet",
             Peer::MininetWire => "mininet, corrected",
             Peer::Ns3Csma => "ns-3, csma",
@@ -72,6 +77,7 @@ impl Peer {
         match self {
             Peer::Thalweg => "links of 1 us; a host's packets wait in its endpoint, at most 16,384",
             Peer::ThalwegRealTime => "as thalweg; endpoints have real-time priority",
+            Peer::ThalwegBatches => "as thalweg; requests and answers wait up to 0.5 ms for others",
             Peer::Mininet => {
                 "links without delay; HTB counts 14 of 38 bytes of framing; a packet of the queue may be a segment of up to 64 KiB; \
                  a host's queue holds 1,024 of them; the queue is in bytes, divided by 1,514"
@@ -92,7 +98,7 @@ impl Peer {
     /// Returns how the peer itself shows that it fell behind.
     pub const fn own_sign(self) -> &'static str {
         match self {
-            Peer::Thalweg | Peer::ThalwegRealTime => "late timeslots",
+            Peer::Thalweg | Peer::ThalwegRealTime | Peer::ThalwegBatches => "late timeslots",
             Peer::Mininet | Peer::MininetWire => "none",
             Peer::Ns3Csma | Peer::Ns3PointToPoint => "late samples",
         }
@@ -104,7 +110,7 @@ impl Peer {
     /// Names the missing packages.
     pub fn check(self, thalweg: &Path, build: &Path) -> anyhow::Result<()> {
         match self {
-            Peer::Thalweg | Peer::ThalwegRealTime => {
+            Peer::Thalweg | Peer::ThalwegRealTime | Peer::ThalwegBatches => {
                 ensure!(
                     thalweg.is_file(),
                     "no program {}: build it with `cargo build --release -p thalweg`",
@@ -147,6 +153,7 @@ impl Peer {
         match self {
             Peer::Thalweg => thalweg::up(setting, &[]),
             Peer::ThalwegRealTime => thalweg::up(setting, &["--wait", "real-time"]),
+            Peer::ThalwegBatches => thalweg::up(setting, &["--batch-delay", "500us"]),
             Peer::Mininet => mininet::up(setting, false),
             Peer::MininetWire => mininet::up(setting, true),
             Peer::Ns3Csma => ns3::up(setting, "csma"),

@@ -161,7 +161,7 @@ fn range_claim(
     Claim { text, bounds: format!("{low:.3} to {high:.3}"), found, holds }
 }
 
-const OURS: [Peer; 2] = [Peer::Thalweg, Peer::ThalwegRealTime];
+const OURS: [Peer; 3] = [Peer::Thalweg, Peer::ThalwegRealTime, Peer::ThalwegBatches];
 const NS3: [Peer; 2] = [Peer::Ns3Csma, Peer::Ns3PointToPoint];
 
 fn claims(runs: &[Measured]) -> Vec<Claim> {

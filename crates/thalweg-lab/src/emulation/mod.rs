@@ -126,7 +126,7 @@ fn wait_for_end(processes: &[ProcessIdentity], time: Duration) -> Vec<ProcessIde
 /// If a parameter cannot be written.
 pub(crate) fn restore_parameters(prefix: &Prefix) -> Result<(), LabError> {
     let Ok(Some(record)) = EmulationRecord::read(prefix) else { return Ok(()) };
-    let mut others = EmulationRecord::others(prefix)?;
+    let mut others = record.others()?;
     for change in &record.changed {
         let takes = |other: &mut EmulationRecord| other.changed.iter_mut().any(|later| change.give_to(later));
         match others.iter_mut().position(takes) {

@@ -199,15 +199,17 @@ impl EmulationRecord {
         }
     }
 
-    /// Reads the records of all other prefixes, except damaged ones.
-    pub(crate) fn others(prefix: &Prefix) -> Result<Vec<EmulationRecord>, LabError> {
+    /// Reads the records of other labs that were created since the start of the machine, except damaged ones.
+    pub(crate) fn others(&self) -> Result<Vec<EmulationRecord>, LabError> {
         let failed = |source| LabError::Record { path: folder().to_owned(), source };
         let mut records = Vec::new();
         for entry in fs::read_dir(folder()).map_err(failed)? {
             let path = entry.map_err(failed)?.path();
             let is_record = path.to_string_lossy().ends_with(FILE);
             let read = || read_file::<EmulationRecord>(&path).ok().flatten();
-            let is_usable = |it: &EmulationRecord| it.version == VERSION && it.prefix != *prefix;
+            let is_usable = |it: &EmulationRecord| {
+                (it.version, &it.boot_id) == (VERSION, &self.boot_id) && it.prefix != self.prefix
+            };
             records.extend(is_record.then(read).flatten().filter(is_usable));
         }
         Ok(records)

@@ -186,6 +186,37 @@ fn interrupted(lab: &Lab<'_>) {
     is_gone(lab, &created);
 }
 
+/// The last lab restores the machine, whichever ends first.
+#[test]
+fn hosts_leave_the_processor_of_the_arbiter_to_it_until_the_last_lab_ends() {
+    const LIMIT: &str = "/proc/sys/kernel/sched_rt_runtime_us";
+    let _alone = SERIAL.lock().unwrap_or_else(PoisonError::into_inner);
+    let processors = std::thread::available_parallelism().unwrap().get();
+    let Ok(before) = std::fs::read_to_string(LIMIT) else { return skip("real-time priority has no limit") };
+    if processors < 2 {
+        return skip("one processor");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("star.toml"), STAR).unwrap();
+    let prefixes = ["f", "g"].map(|first| format!("{first}{}-", std::process::id() % 10_000_000));
+    let [first, second] = prefixes.map(|prefix| Lab { folder: folder.path(), prefix });
+    for lab in [&first, &second] {
+        let created = lab.run(&["up", "--emulate", "star.toml", "--late-after", "10ms"], &[]);
+        if ["needs root", "needs Linux 6.6", "needs TAP"].iter().any(|reason| created.stderr.contains(reason))
+        {
+            return skip(created.stderr);
+        }
+        created.ended_with(0);
+        assert_eq!(lab.exec("h0", &["nproc"]).trim_end(), (processors - 1).to_string());
+    }
+    let limit = || std::fs::read_to_string(LIMIT).unwrap();
+    let during = limit();
+    first.run(&["down"], &[]).ended_with(0);
+    assert_eq!(limit(), during, "the second lab needs it");
+    second.run(&["down"], &[]).ended_with(0);
+    assert_eq!(limit(), before);
+}
+
 #[test]
 fn hosts_use_the_congestion_control_of_the_file_or_the_chosen_one() {
     let _alone = SERIAL.lock().unwrap_or_else(PoisonError::into_inner);
