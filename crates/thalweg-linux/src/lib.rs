@@ -14,6 +14,7 @@
 //! | [`message_batch`] | many messages of a socket with one system call (sendmmsg(2), recvmmsg(2)) |
 //! | [`tun`] | TUN and TAP interfaces |
 //! | [`wait_set`] | waits for several descriptors (ppoll(2)) |
+//! | [`awake`] | idle processors that do not sleep (PM QoS) |
 //! | [`priority`] | scheduling of threads (sched(7)) |
 //! | [`process`] | groups of processes (setpgid(2)), and processes that are not children |
 //! | [`privileges`] | dropping capabilities and root (capabilities(7)) |
