@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use serde::{Deserialize, Serialize};
+use thalweg_linux::priority::{REAL_TIME_LIMIT, UNLIMITED};
 use thalweg_linux::{KernelVersion, Namespace};
 use thalweg_wire::Bytes;
 
@@ -21,12 +22,6 @@ const AVAILABLE: &str = "net/ipv4/tcp_available_congestion_control";
 
 /// The send buffer of sockets that set none of their own, in bytes; one value for the machine.
 const SEND_BUFFER: &str = "net/core/wmem_default";
-
-/// How long threads with real-time priority may run in each second, in microseconds; one value for the machine.
-const REAL_TIME_LIMIT: &str = "kernel/sched_rt_runtime_us";
-
-/// The value without a limit.
-const UNLIMITED: &str = "-1";
 
 /// The first kernel that gives other threads a twentieth of a processor even without that limit, but only if they wait (fair server).
 const FAIR_KERNEL: KernelVersion = KernelVersion { major: 6, minor: 12 };

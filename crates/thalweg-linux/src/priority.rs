@@ -2,17 +2,19 @@
 
 #![expect(unsafe_code, reason = "system calls that take pointers")]
 
+use std::path::Path;
 use std::{fs, io};
 
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 use thalweg_wire::Nanos;
 
-/// How long threads with real-time priority may run in each period, in microseconds.
-const REAL_TIME_LIMIT: &str = "/proc/sys/kernel/sched_rt_runtime_us";
+/// The parameter below `/proc/sys` that says how long threads with real-time priority may run in each second, in microseconds; one value for
+/// the machine.
+pub const REAL_TIME_LIMIT: &str = "kernel/sched_rt_runtime_us";
 
 /// Its value without a limit.
-const UNLIMITED: &str = "-1";
+pub const UNLIMITED: &str = "-1";
 
 /// Gives the calling thread the lowest priority (SCHED_IDLE): it runs when a processor has nothing else to do. Needs no privilege.
 ///
@@ -64,7 +66,8 @@ pub fn keep_off(processor: usize) -> io::Result<()> {
 /// Whether the kernel stops threads with real-time priority once they have used their share of a second on a processor, 95 % by
 /// default (`kernel.sched_rt_runtime_us`). Kernels without this parameter do not.
 pub fn has_real_time_limit() -> bool {
-    fs::read_to_string(REAL_TIME_LIMIT).is_ok_and(|limit| limit.trim() != UNLIMITED)
+    fs::read_to_string(Path::new("/proc/sys").join(REAL_TIME_LIMIT))
+        .is_ok_and(|limit| limit.trim() != UNLIMITED)
 }
 
 /// Gives the calling thread the largest share of its processor that a thread without real-time priority can have (a nice value
