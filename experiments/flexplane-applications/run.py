@@ -4,7 +4,7 @@
 
 Each round runs a new cluster with each scheme, on the hosts of an emulated lab. Its runs are appended to DIR/runs.jsonl, and a later call
 with the same DIR continues. A cluster with too many late timeslots does not count, and ends the program: its runs go to
-DIR/discarded.jsonl. At the end the results are in DIR: result.json, RESULT.md, plot.svg.
+DIR/discarded.jsonl, unless --keep-late is given. At the end the results are in DIR: result.json, RESULT.md, plot.svg.
 """
 
 from __future__ import annotations
@@ -125,6 +125,9 @@ def main() -> None:
     parser.add_argument(
         "--replay", action="store_true", help="replay the traffic without Spark, and sleep instead of computing"
     )
+    parser.add_argument(
+        "--keep-late", action="store_true", help="count clusters with too many late timeslots too: the claim about them then fails"
+    )
     parser.add_argument("--minutes", type=float, default=float("inf"), help="start no cluster after this time")
     options = parser.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
@@ -142,7 +145,8 @@ def main() -> None:
             if time.monotonic() > end:
                 sys.exit("time is up: call again with the same directory to continue")
             new = run_cluster(setting, scheme, number)
-            kept = path if new[0]["arbiter"]["valid"] else setting.output / "discarded.jsonl"
+            is_kept = new[0]["arbiter"]["valid"] or options.keep_late
+            kept = path if is_kept else setting.output / "discarded.jsonl"
             with kept.open("a") as file:
                 file.writelines(json.dumps(row) + "\n" for row in new)
             if kept != path:
