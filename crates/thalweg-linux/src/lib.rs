@@ -5,6 +5,7 @@
 //! | [`socket`] | sockets of any family, with the options and addresses of packet(7), AF_XDP and netlink(7) |
 //! | [`netdevice`] | interface properties by ioctl (netdevice(7)) |
 //! | [`netlink`] | interfaces, addresses, routes (rtnetlink(7)) |
+//! | [`sock_diag`] | TCP connections with their state (sock_diag(7)) |
 //! | [`tc`] | queueing disciplines and filters of interfaces (tc(8)) |
 //! | [`bpf`] | eBPF programs and maps (bpf(2)), and an object file loader |
 //! | [`clock`] | the kernel's clocks (clock_gettime(2)) |
@@ -37,6 +38,7 @@ pub mod netlink;
 pub mod priority;
 pub mod privileges;
 pub mod process;
+pub mod sock_diag;
 pub mod socket;
 pub mod tc;
 pub mod tcp;

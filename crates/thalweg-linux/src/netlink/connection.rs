@@ -19,7 +19,7 @@ const NLMSGERR_ATTR_MSG: u16 = 1;
 
 /// A socket for requests in the network namespace in which it was opened.
 #[derive(Debug)]
-pub(super) struct Connection {
+pub(crate) struct Connection {
     exchange: Mutex<Exchange>,
 }
 
@@ -39,8 +39,9 @@ pub(crate) struct RequestError {
 }
 
 impl Connection {
-    pub(super) fn open() -> io::Result<Connection> {
-        let socket = Socket::open(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_ROUTE)?;
+    /// Opens a socket of a netlink protocol, such as `NETLINK_ROUTE`.
+    pub(crate) fn open(protocol: i32) -> io::Result<Connection> {
+        let socket = Socket::open(libc::AF_NETLINK, libc::SOCK_RAW, protocol)?;
         // Optional: older kernels report errors without an explanation.
         for option in [NETLINK_CAP_ACK, NETLINK_EXT_ACK] {
             let _ = socket.set(libc::SOL_NETLINK, option, &1_i32);
@@ -50,12 +51,12 @@ impl Connection {
     }
 
     /// Sends a request with additional `flags`, and waits for the responses.
-    pub(super) fn request(&self, request: Request, flags: i32) -> Result<Vec<Response>, RequestError> {
+    pub(crate) fn request(&self, request: Request, flags: i32) -> Result<Vec<Response>, RequestError> {
         self.exchange(request, libc::NLM_F_ACK | flags)
     }
 
     /// Requests a complete list.
-    pub(super) fn list(&self, request: Request) -> Result<Vec<Response>, RequestError> {
+    pub(crate) fn list(&self, request: Request) -> Result<Vec<Response>, RequestError> {
         self.exchange(request, libc::NLM_F_DUMP)
     }
 

@@ -3,7 +3,7 @@
 //! This crate needs few messages, so it encodes them itself instead of using a netlink library. Each call blocks until
 //! the kernel responds, which takes microseconds, so it needs no event loop.
 
-mod connection;
+pub(crate) mod connection;
 mod interface;
 pub(crate) mod message;
 
@@ -76,7 +76,7 @@ impl Netlink {
     /// # Errors
     /// If the kernel returns an error.
     pub fn open() -> io::Result<Netlink> {
-        Ok(Netlink { connection: Connection::open()? })
+        Ok(Netlink { connection: Connection::open(libc::NETLINK_ROUTE)? })
     }
 
     /// Opens a socket inside `namespace`.
