@@ -66,6 +66,8 @@ struct Padded<const N: usize> {
 struct Line {
     bytes: Vec<u8>,
     end: usize,
+    /// Length of the longest row without texts.
+    room: usize,
 }
 
 /// The date written last; most times are of the same day.
@@ -86,7 +88,8 @@ impl JsonLines {
             Padded::new(&format!("{}\"{}\":", if number == 0 { '{' } else { ',' }, column.name))
         };
         let keys: Vec<_> = D::columns().iter().enumerate().map(key).collect();
-        let line = Line { bytes: vec![0; keys.len() * (KEY + VALUE) + VALUE], end: 0 };
+        let room = keys.len() * (KEY + VALUE) + VALUE;
+        let line = Line { bytes: vec![0; room], end: 0, room };
         JsonLines { keys, line, date: Date::of(0) }
     }
 
@@ -131,6 +134,7 @@ impl Lines<'_> {
                     let name = Padded::<KEY>::new(values[row].name());
                     line.quoted(&name.bytes, name.length);
                 }
+                Values::Text(values) => line.text(&values[row]),
                 Values::U8(values) => line.number(values[row].into()),
                 Values::U16(values) => line.number(values[row].into()),
                 Values::U32(values) => line.number(values[row].into()),
@@ -155,6 +159,16 @@ impl Line {
     fn put<const N: usize>(&mut self, bytes: &[u8; N], length: usize) {
         self.bytes[self.end..self.end + N].copy_from_slice(bytes);
         self.end += length;
+    }
+
+    /// Appends any text, quoted and escaped. The buffer grows for long ones.
+    fn text(&mut self, text: &str) {
+        // Text can always be serialised.
+        let quoted = serde_json::to_string(text).unwrap_or_default();
+        let end = self.end + quoted.len();
+        self.bytes.resize(self.bytes.len().max(end + self.room), 0);
+        self.bytes[self.end..end].copy_from_slice(quoted.as_bytes());
+        self.end = end;
     }
 
     /// Appends a quoted string that needs no escapes.
@@ -228,6 +242,7 @@ mod tests {
             }
             Values::Address(values) => values[row].to_string().into(),
             Values::Format(values) => values[row].name().into(),
+            Values::Text(values) => values[row].to_string().into(),
             Values::U8(values) => values[row].into(),
             Values::U16(values) => values[row].into(),
             Values::U32(values) => values[row].into(),

@@ -1,10 +1,14 @@
 //! Batches of columns that a store can keep.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use thalweg_wire::flow_export::{Address, Format};
 
 use super::{Column, Kind};
+
+/// A text; clones share it. The store keeps its first 1,024 bytes.
+pub type Text = Arc<str>;
 
 /// A batch type whose rows a store keeps.
 pub trait Dataset: Default + Send + 'static {
@@ -136,6 +140,8 @@ views! {
     Address: Address,
     /// Formats.
     Format: Format,
+    /// Texts.
+    Text: Text,
     /// Eight bits.
     U8: u8,
     /// Sixteen bits.
@@ -194,9 +200,74 @@ macro_rules! dataset {
 
 pub(super) use dataset;
 
+/// Returns the type of a column's values.
+macro_rules! type_of {
+    (Timestamp) => {
+        i64
+    };
+    (Address) => {
+        thalweg_wire::flow_export::Address
+    };
+    (Text) => {
+        $crate::schema::dataset::Text
+    };
+    (U8) => {
+        u8
+    };
+    (U16) => {
+        u16
+    };
+    (U32) => {
+        u32
+    };
+    (U64) => {
+        u64
+    };
+}
+
+pub(super) use type_of;
+
+/// Declares a row, a batch, and its [`Dataset`]: one line per column. The first is the time of reception.
+macro_rules! stored {
+    (
+        $(#[$row_doc:meta])* $row:ident in $batch:ident, $directory:literal, version $version:literal;
+        $($field:ident $name:literal $kind:ident $unit:literal $meaning:literal ($none:literal);)*
+    ) => {
+        $(#[$row_doc])*
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub struct $row {
+            $(#[doc = $meaning] pub $field: $crate::schema::dataset::type_of!($kind),)*
+        }
+
+        #[doc = concat!("Rows of `", $directory, "` in columns of equal length.")]
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        pub struct $batch {
+            $(#[doc = $meaning] pub $field: Vec<$crate::schema::dataset::type_of!($kind)>,)*
+        }
+
+        impl $batch {
+            /// Appends a row.
+            pub fn push(&mut self, row: $row) {
+                $(self.$field.push(row.$field);)*
+            }
+        }
+
+        $crate::schema::dataset::dataset! {
+            $batch, $directory, version $version;
+            $($field $name $kind [] $unit $meaning ($none);)*
+        }
+    };
+}
+
+pub(super) use stored;
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schema::connections::ConnectionBatch;
+    use crate::schema::host_metrics::HostMetricBatch;
+    use crate::schema::hosts::HostBatch;
+    use crate::schema::transfers::TransferBatch;
     use thalweg_wire::flow_export::{CounterBatch, RecordBatch};
 
     fn check_kinds<D: Dataset>() {
@@ -211,5 +282,9 @@ mod tests {
     fn every_column_has_the_value_type_of_its_schema() {
         check_kinds::<RecordBatch>();
         check_kinds::<CounterBatch>();
+        check_kinds::<TransferBatch>();
+        check_kinds::<HostBatch>();
+        check_kinds::<HostMetricBatch>();
+        check_kinds::<ConnectionBatch>();
     }
 }

@@ -7,12 +7,17 @@
 //! | [`dataset`] | [`Dataset`]: batches of columns that a store can keep |
 //! | `flows` | the columns of `flows` |
 //! | `interface_counters` | the columns of `interface-counters` |
+//! | [`transfers`], [`hosts`], [`host_metrics`], [`connections`] | the columns of what transfer hosts report |
 //! | [`mod@reference`] | generates the reference page |
 
+pub mod connections;
 pub mod dataset;
 mod flows;
+pub mod host_metrics;
+pub mod hosts;
 mod interface_counters;
 pub mod reference;
+pub mod transfers;
 
 pub use dataset::{Dataset, Values, ValuesMut};
 
@@ -43,6 +48,8 @@ pub enum Kind {
     Address,
     /// A format's name: `BYTE_ARRAY`, `STRING`.
     Format,
+    /// Any text: `BYTE_ARRAY`, `STRING`.
+    Text,
     /// 8 bits: `INT32`.
     U8,
     /// 16 bits: `INT32`.
@@ -58,7 +65,7 @@ impl Kind {
     pub const fn parquet(self) -> &'static str {
         match self {
             Kind::Timestamp => "timestamp (µs, UTC)",
-            Kind::Address | Kind::Format => "string",
+            Kind::Address | Kind::Format | Kind::Text => "string",
             Kind::U8 | Kind::U16 => "int32",
             Kind::U32 | Kind::U64 => "int64",
         }

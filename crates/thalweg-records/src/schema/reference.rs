@@ -4,6 +4,10 @@ use std::fmt::Write;
 
 use thalweg_wire::flow_export::{CounterBatch, RecordBatch};
 
+use super::connections::ConnectionBatch;
+use super::host_metrics::HostMetricBatch;
+use super::hosts::HostBatch;
+use super::transfers::TransferBatch;
 use super::{Column, Dataset};
 
 const INTRODUCTION: &str = "\
@@ -20,6 +24,13 @@ No column has nulls. If an exporter does not send a field, its column has the va
 decimal, or RFC 5952 for IPv6. Compression is zstd.
 ";
 
+const TRANSFERS: &str = "
+
+# Data transfers
+
+`thalweg transfers agent` reports these datasets to a daemon with `[transfers]`, which stores them in the same way.
+";
+
 /// Returns the page.
 pub fn page() -> String {
     let mut page = INTRODUCTION.to_owned();
@@ -30,7 +41,31 @@ pub fn page() -> String {
     page += "start at a time that the agent chooses, and wrap.\n\n";
     page += "| column | type | unit | meaning | if missing |\n|---|---|---|---|---|\n";
     CounterBatch::columns().iter().for_each(|column| counters_line(&mut page, column));
+    page += TRANSFERS;
+    dataset::<TransferBatch>(
+        &mut page,
+        "What the logs of transfer programs say: a row for each transfer and each host that logged it.",
+    );
+    dataset::<HostBatch>(
+        &mut page,
+        "Parameters of transfer hosts: a row for each start of an agent, and for each day.",
+    );
+    dataset::<HostMetricBatch>(
+        &mut page,
+        "Load of transfer hosts: a row for each second of a transfer. Counts are of the interval.",
+    );
+    dataset::<ConnectionBatch>(
+        &mut page,
+        "TCP connections of transfers, from `struct tcp_info` of Linux and `/proc`: a row for each connection and second. \
+         Bytes, segments and times are of the interval. If both hosts have an agent, each reports the connection from its side.",
+    );
     page
+}
+
+fn dataset<D: Dataset>(page: &mut String, introduction: &str) {
+    let _ = write!(page, "\n## `{}`\n\n{introduction}\n\n", D::NAME);
+    *page += "| column | type | unit | meaning | if missing |\n|---|---|---|---|---|\n";
+    D::columns().iter().for_each(|column| counters_line(page, column));
 }
 
 fn flows_line(page: &mut String, column: &Column) {

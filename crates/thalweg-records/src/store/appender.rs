@@ -3,13 +3,13 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, Sender, bounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use thalweg_wire::{Nanos, Timestamp};
 
 use crate::schema::Dataset;
 
 use super::parquet::PAGE_ROWS;
-use super::{Statistics, StoreOptions};
+use super::{CommitError, Statistics, StoreOptions};
 
 /// How long a blocking appender blocking for room in the queue: several times as long as the end of a row group takes. A writer
 /// that takes no batch in this time is stalled by the disk.
@@ -36,6 +36,8 @@ pub struct Appender<D: Dataset> {
 pub(super) enum Message<D> {
     /// Rows to write.
     Rows(D, Timestamp),
+    /// Rows to write to the disk at once, and where to report whether they are there.
+    Commit(D, Timestamp, Sender<Result<(), CommitError>>),
     /// The current time.
     Tick(Timestamp),
     /// Write everything and stop.
@@ -110,6 +112,29 @@ impl<D: Dataset> Appender<D> {
         if self.filling.rows() == PAGE_ROWS {
             // If the queue is full now, retry with the next rows.
             self.send(now, self.room_timeout());
+        }
+    }
+
+    /// Writes rows to the disk as a whole: all of them will be there, or none. All must have the same time of reception. Waits at most
+    /// `timeout` for room in the queue.
+    ///
+    /// # Errors
+    /// If there is no room.
+    ///
+    /// # Panics
+    /// If there are more than [`PAGE_ROWS`] rows.
+    pub fn commit(&mut self, batch: D, now: Timestamp, timeout: Duration) -> Result<Commit, CommitError> {
+        assert!(batch.rows() <= PAGE_ROWS, "a commit is one block of the spool");
+        let (sender, answer) = bounded(1);
+        self.count(batch.rows());
+        match self.queue.send_timeout(Message::Commit(batch, now, sender), timeout) {
+            Ok(()) => Ok(Commit(answer)),
+            Err(refused) => {
+                if let Message::Commit(batch, ..) = refused.into_inner() {
+                    self.uncount(batch.rows());
+                }
+                Err(CommitError::Busy)
+            }
         }
     }
 
@@ -203,6 +228,24 @@ impl<D: Dataset> Appender<D> {
         let mut statistics = self.statistics.lock().unwrap_or_else(PoisonError::into_inner);
         statistics.records += rows as u64;
         statistics.lost.queue_full += rows as u64;
+    }
+}
+
+/// Rows on their way to the disk.
+#[derive(Debug)]
+pub struct Commit(Receiver<Result<(), CommitError>>);
+
+impl Commit {
+    /// Waits until the rows are on the disk, for at most `timeout`; `None` if that is not known by then.
+    ///
+    /// # Errors
+    /// If they are not stored.
+    pub fn wait(&self, timeout: Duration) -> Option<Result<(), CommitError>> {
+        match self.0.recv_timeout(timeout) {
+            Ok(result) => Some(result),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => Some(Err(CommitError::Busy)),
+        }
     }
 }
 

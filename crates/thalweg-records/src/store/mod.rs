@@ -25,11 +25,13 @@
 //! | `spool` | segments: batches in blocks with length and checksum |
 //! | `split` | separates IPv4 from other addresses |
 //! | `layout` | paths and names of files |
+//! | [`lookup`] | finds rows that were received at a given time |
 //! | `retention` | removes old files |
 
 mod appender;
 mod files;
 mod layout;
+pub mod lookup;
 pub mod options;
 pub mod parquet;
 mod recovery;
@@ -45,6 +47,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use thalweg_wire::Timestamp;
 use thalweg_wire::flow_export::RecordBatch;
@@ -52,7 +55,7 @@ use thiserror::Error;
 
 use crate::schema::Dataset;
 
-pub use appender::Appender;
+pub use appender::{Appender, Commit};
 pub use options::StoreOptions;
 pub use statistics::{Lost, Recovered, Statistics};
 
@@ -103,6 +106,18 @@ impl StoreError {
     }
 }
 
+/// Why rows could not be committed.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CommitError {
+    /// The rows are not stored: the spool has reached its maximum size, or the disk is full or fails.
+    #[error("the store cannot write to its disk, or its spool is full")]
+    Disk,
+    /// The rows are not stored: the writer is busy, or gone.
+    #[error("the store is busy")]
+    Busy,
+}
+
 /// Stores the records of one dataset, by default flows.
 pub struct Store<D: Dataset = RecordBatch> {
     appender: Appender<D>,
@@ -136,6 +151,17 @@ impl<D: Dataset> Store<D> {
     /// Queues rows without blocking. Rows that find a full queue are lost and counted.
     pub fn append(&mut self, batch: &D, now: Timestamp) {
         self.appender.append(batch, now);
+    }
+
+    /// Writes rows to the disk as a whole, as [`Appender::commit`].
+    ///
+    /// # Errors
+    /// If there is no room in the queue.
+    ///
+    /// # Panics
+    /// As [`Appender::commit`].
+    pub fn commit(&mut self, batch: D, now: Timestamp, timeout: Duration) -> Result<Commit, CommitError> {
+        self.appender.commit(batch, now, timeout)
     }
 
     /// Does periodic work. Call it at least every quarter of the sync interval.

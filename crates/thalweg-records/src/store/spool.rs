@@ -3,7 +3,8 @@
 //! ```text
 //! segment = "thwspool" u16 FORMAT, u16 VERSION of the dataset, u32 columns, block*
 //! block   = u32 bytes of the columns, u32 rows, u64 checksum, column*
-//! column  = numbers, or of addresses: u32 others, (numbers: IPv4)?, (numbers: positions of others)?, (numbers: others)?
+//! column  = numbers, or of addresses: u32 others, (numbers: IPv4)?, (numbers: positions of others)?, (numbers: others)?,
+//!           or of texts: numbers: lengths, bytes
 //! numbers = u8 width, u128 minimum, rows * (value - minimum) in width bytes
 //! ```
 //!
@@ -20,6 +21,7 @@ use std::path::Path;
 use thalweg_wire::flow_export::{Address, Format};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use crate::schema::dataset::Text;
 use crate::schema::{Dataset, Values, ValuesMut};
 
 use super::parquet::PAGE_ROWS;
@@ -34,8 +36,11 @@ const SEGMENT_HEADER: usize = 16;
 const BLOCK_HEADER: usize = 16;
 const COLUMN_HEADER: usize = 17;
 
-/// Maximum length of a block: a page of incompressible columns.
-const MAX_BLOCK_LENGTH: usize = 64 * (4 + 3 * COLUMN_HEADER + 24 * PAGE_ROWS);
+/// Maximum length of a text in bytes; the rest is cut off.
+const MAX_TEXT: usize = 1_024;
+
+/// Maximum length of a block: a page of incompressible columns, or of long texts.
+const MAX_BLOCK_LENGTH: usize = 64 * (4 + 3 * COLUMN_HEADER + (24 + MAX_TEXT) * PAGE_ROWS);
 
 /// A segment being written.
 pub(super) struct Segment {
@@ -285,11 +290,30 @@ fn encode(values: Values<'_>, split: &mut Split, block: &mut Vec<u8>) {
         Values::Timestamp(values) => encode_u64(values.iter().map(|&value| value as u64), block),
         Values::Address(values) => encode_addresses(values, split, block),
         Values::Format(values) => encode_u8(values.iter().map(|&value| value as u8), block),
+        Values::Text(values) => encode_texts(values, block),
         Values::U8(values) => encode_u8(values.iter().copied(), block),
         Values::U16(values) => encode_u16(values.iter().copied(), block),
         Values::U32(values) => encode_u32(values.iter().copied(), block),
         Values::U64(values) => encode_u64(values.iter().copied(), block),
     }
+}
+
+fn encode_texts(values: &[Text], block: &mut Vec<u8>) {
+    encode_u16(values.iter().map(|value| shortened(value).len() as u16), block);
+    values.iter().for_each(|value| block.extend_from_slice(shortened(value).as_bytes()));
+}
+
+/// Returns the part of a text that a block holds.
+fn shortened(text: &str) -> &str {
+    &text[..text.floor_char_boundary(MAX_TEXT)]
+}
+
+fn decode_texts(columns: &mut &[u8], rows: usize, values: &mut Vec<Text>) -> Option<()> {
+    let lengths: Vec<u16> = decode_u16(columns, rows)?.collect();
+    for length in lengths {
+        values.push(std::str::from_utf8(columns.split_off(..usize::from(length))?).ok()?.into());
+    }
+    Some(())
 }
 
 fn encode_addresses(values: &[Address], split: &mut Split, block: &mut Vec<u8>) {
@@ -338,6 +362,7 @@ fn decode(columns: &mut &[u8], rows: usize, values: ValuesMut<'_>) -> Option<()>
                 values.push(*Format::ALL.get(usize::from(number))?);
             }
         }
+        ValuesMut::Text(values) => decode_texts(columns, rows, values)?,
         ValuesMut::U8(values) => values.extend(decode_u8(columns, rows)?),
         ValuesMut::U16(values) => values.extend(decode_u16(columns, rows)?),
         ValuesMut::U32(values) => values.extend(decode_u32(columns, rows)?),

@@ -23,7 +23,7 @@ use super::parquet::sync_directory;
 use super::recovery::{PendingSegment, recover};
 use super::spool::Segment;
 use super::statistics::{Recovered, Statistics};
-use super::{StoreError, StoreOptions, retention};
+use super::{CommitError, StoreError, StoreOptions, retention};
 
 /// Maximum number of open files: with several receiving threads, the last rows of a span arrive after the first of the
 /// next.
@@ -71,6 +71,14 @@ struct Open<D: Dataset> {
     file: Option<Unpublished<D>>,
     /// Time of the last rows.
     last: Timestamp,
+}
+
+/// Why rows are not in the spool.
+enum NotStored {
+    /// It has reached its maximum size.
+    SpoolFull,
+    /// It cannot be written.
+    SpoolFailed,
 }
 
 impl<D: Dataset> Writer<D> {
@@ -135,6 +143,11 @@ impl<D: Dataset> Writer<D> {
                     rows.truncate_rows(0);
                     let _ = queue.emptied.try_send(rows);
                 }
+                Some(Message::Commit(rows, now, answer)) => {
+                    self.now = now;
+                    let _ = answer.send(self.commit(&rows));
+                    self.do_due_work();
+                }
                 Some(Message::Tick(now)) => {
                     self.now = now;
                     self.do_due_work();
@@ -148,7 +161,19 @@ impl<D: Dataset> Writer<D> {
         }
     }
 
-    /// Writes a batch, each row to the file of its time span.
+    /// Writes rows of one time of reception, and flushes them to the disk.
+    fn commit(&mut self, batch: &D) -> Result<(), CommitError> {
+        let Some(&received) = batch.received_us().first() else { return Ok(()) };
+        let rows = batch.rows() as u64;
+        self.store(self.span(received), batch).map_err(|_| {
+            self.settle(rows, |statistics| statistics.records -= rows);
+            CommitError::Disk
+        })?;
+        // Files that were closed meanwhile are on the disk.
+        self.sync().then_some(()).ok_or(CommitError::Disk)
+    }
+
+    /// Writes a batch, each row to the file of its time span. Losses are counted.
     fn rows(&mut self, batch: &D) {
         let received = batch.received_us();
         let mut from = 0;
@@ -157,12 +182,22 @@ impl<D: Dataset> Writer<D> {
             let run = received[from..].iter().take_while(|received| span.contains(received)).count();
             // The last microsecond of i64 is in no span.
             let run = run.max(1);
-            if run == batch.rows() {
-                self.store(span, batch);
+            let stored = if run == batch.rows() {
+                self.store(span, batch)
             } else {
                 let mut part = D::default();
                 part.append_rows(batch, from..from + run);
-                self.store(span, &part);
+                self.store(span, &part)
+            };
+            let rows = run as u64;
+            match stored {
+                Ok(()) => {}
+                Err(NotStored::SpoolFull) => {
+                    self.settle(rows, |statistics| statistics.lost.spool_full += rows);
+                }
+                Err(NotStored::SpoolFailed) => {
+                    self.settle(rows, |statistics| statistics.lost.spool_failed += rows);
+                }
             }
             from += run;
         }
@@ -179,16 +214,16 @@ impl<D: Dataset> Writer<D> {
     }
 
     /// Writes rows of one span: first to the spool, then to the file.
-    fn store(&mut self, span: Range<i64>, batch: &D) {
+    fn store(&mut self, span: Range<i64>, batch: &D) -> Result<(), NotStored> {
         let rows = batch.rows() as u64;
         if self.statistics().spool_bytes >= self.options.spool_bytes {
-            return self.settle(rows, |statistics| statistics.lost.spool_full += rows);
+            return Err(NotStored::SpoolFull);
         }
         let number = match self.open_for(&span) {
             Ok(number) => number,
             Err((path, error)) => {
                 self.record_error(&path, &error);
-                return self.settle(rows, |statistics| statistics.lost.spool_failed += rows);
+                return Err(NotStored::SpoolFailed);
             }
         };
         let open = &mut self.open[number];
@@ -196,7 +231,7 @@ impl<D: Dataset> Writer<D> {
         if let Err(error) = open.segment.append(batch) {
             let path = self.paths.segment(&open.stem);
             self.record_error(&path, &error);
-            return self.settle(rows, |statistics| statistics.lost.spool_failed += rows);
+            return Err(NotStored::SpoolFailed);
         }
         open.last = self.now;
         let grown = open.segment.bytes() - before;
@@ -219,6 +254,7 @@ impl<D: Dataset> Writer<D> {
         if is_large {
             self.close(number);
         }
+        Ok(())
     }
 
     /// Returns the index of the open file of a span, and opens it if needed. At the limit, closes the least recently used.
@@ -320,13 +356,17 @@ impl<D: Dataset> Writer<D> {
         }
     }
 
-    fn sync(&mut self) {
+    /// Flushes open segments to the disk. Returns whether that succeeded.
+    fn sync(&mut self) -> bool {
+        let mut succeeded = true;
         for number in 0..self.open.len() {
             if let Err(error) = self.open[number].segment.sync() {
                 let path = self.paths.segment(&self.open[number].stem);
                 self.record_error(&path, &error);
+                succeeded = false;
             }
         }
+        succeeded
     }
 
     fn apply_retention(&mut self) {

@@ -184,7 +184,7 @@ impl Chunk {
     fn statistics(&self) -> Statistics {
         let plain = self.dictionary.plain();
         match self.kind {
-            Kind::Address | Kind::Format => {
+            Kind::Address | Kind::Format | Kind::Text => {
                 let (min, max) = bounds(texts(plain), None);
                 let owned = |text: &[u8]| ByteArray::from(text.to_vec());
                 Statistics::byte_array(min.map(owned), max.map(owned), None, Some(0), false)
@@ -232,6 +232,7 @@ fn is_constant(values: Values<'_>) -> bool {
         Values::Timestamp(values) => all_one(values),
         Values::Address(values) => all_one(values),
         Values::Format(values) => all_one(values),
+        Values::Text(values) => values.iter().all(|value| *value == values[0]),
         Values::U8(values) => all_one(values),
         Values::U16(values) => all_one(values),
         Values::U32(values) => all_one(values),
@@ -245,6 +246,7 @@ fn first(values: Values<'_>) -> Values<'_> {
         Values::Timestamp(values) => Values::Timestamp(&values[..1]),
         Values::Address(values) => Values::Address(&values[..1]),
         Values::Format(values) => Values::Format(&values[..1]),
+        Values::Text(values) => Values::Text(&values[..1]),
         Values::U8(values) => Values::U8(&values[..1]),
         Values::U16(values) => Values::U16(&values[..1]),
         Values::U32(values) => Values::U32(&values[..1]),

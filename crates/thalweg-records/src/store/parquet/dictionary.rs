@@ -1,7 +1,10 @@
 //! The dictionary of a column chunk: its distinct values in `PLAIN` encoding.
 
+use std::collections::HashMap;
+
 use thalweg_wire::flow_export::{Address, Format};
 
+use crate::schema::dataset::Text;
 use crate::schema::{Kind, Values};
 
 use super::super::split::Split;
@@ -23,6 +26,7 @@ enum Numbers {
     Narrow(Table<u32>),
     Wide(Table<u64>),
     Addresses(Box<Addresses>),
+    Texts(HashMap<Text, u32>),
 }
 
 impl Dictionary {
@@ -34,6 +38,7 @@ impl Dictionary {
             Kind::U32 => Numbers::Narrow(Table::new()),
             Kind::U64 | Kind::Timestamp => Numbers::Wide(Table::new()),
             Kind::Address => Numbers::Addresses(Box::default()),
+            Kind::Text => Numbers::Texts(HashMap::new()),
         };
         Dictionary { numbers, entries: 0, plain: Vec::new() }
     }
@@ -45,6 +50,7 @@ impl Dictionary {
             Numbers::Narrow(table) => table.clear(),
             Numbers::Wide(table) => table.clear(),
             Numbers::Addresses(addresses) => addresses.clear(),
+            Numbers::Texts(texts) => texts.clear(),
         }
         self.entries = 0;
         self.plain.clear();
@@ -102,6 +108,21 @@ impl Dictionary {
             }
             (Values::Address(values), Numbers::Addresses(addresses)) => {
                 addresses.number(values, entries, ids, plain);
+            }
+            (Values::Text(values), Numbers::Texts(texts)) => {
+                for value in values {
+                    let id = match texts.get(value) {
+                        Some(id) => *id,
+                        None => {
+                            let id = *entries;
+                            *entries += 1;
+                            name(plain, value);
+                            texts.insert(Text::clone(value), id);
+                            id
+                        }
+                    };
+                    ids.push(id);
+                }
             }
             (values, _) => panic!("values of {:?} in a dictionary of another kind", values.kind()),
         }

@@ -234,7 +234,9 @@ fn schema(columns: &[Column]) -> Result<TypePtr, ParquetError> {
     let fields = columns.iter().map(|column| {
         let (physical, logical) = match column.kind {
             Kind::Timestamp => (PhysicalType::INT64, Some(LogicalType::timestamp(true, TimeUnit::MICROS))),
-            Kind::Address | Kind::Format => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
+            Kind::Address | Kind::Format | Kind::Text => {
+                (PhysicalType::BYTE_ARRAY, Some(LogicalType::String))
+            }
             Kind::U8 | Kind::U16 => (PhysicalType::INT32, None),
             Kind::U32 | Kind::U64 => (PhysicalType::INT64, None),
         };

@@ -24,6 +24,7 @@ fn field(values: Values<'_>, row: usize) -> Field {
         Values::Timestamp(values) => Field::TimestampMicros(values[row]),
         Values::Address(values) => Field::Str(values[row].to_string()),
         Values::Format(values) => Field::Str(values[row].name().to_owned()),
+        Values::Text(values) => Field::Str(values[row].to_string()),
         Values::U8(values) => Field::Int(values[row].into()),
         Values::U16(values) => Field::Int(values[row].into()),
         Values::U32(values) => Field::Long(values[row].into()),
