@@ -16,6 +16,7 @@
 //! | `isolation` | redirections of cheetah flows |
 //! | `threshold` | adaptation of the rate threshold |
 //! | `samples` | files of samples |
+//! | `transfers` | reports of agents on transfer hosts |
 //! | `task` | results of measurement tasks |
 //! | `topology` | versions of the topology |
 //! | `problem` | error responses (RFC 9457) |
@@ -38,6 +39,7 @@ mod task;
 mod threshold;
 mod time;
 mod topology;
+mod transfers;
 
 pub use collector::{Collector, Collectors, Counts, Health, State, StateName};
 pub use collector_response::CollectorResponse;
@@ -66,6 +68,11 @@ pub use threshold::{
 };
 pub use time::{ParseUtcTimeError, UtcTime};
 pub use topology::{NewTopology, Topology, UnconfirmedCollector};
+pub use transfers::{
+    AgentReport, ConnectionSample, Delivery, HostParameters, HostSample, MAX_REPORT_ROWS, MAX_REPORT_TEXT,
+    ReportAnswer, ReportRows, ReportSubject, Transfer, TransferDirection, TransferHost, TransferHostCounts,
+    TransferHosts, TransferReportFile, TransferReports, TransferSubscription, TransferSubscriptions,
+};
 
 /// The default port of the daemon.
 pub const DEFAULT_PORT: u16 = 9_477;

@@ -26,7 +26,7 @@ impl Admission {
         let now = self.access.policy();
         if !Arc::ptr_eq(&now, &self.policy) {
             let permitted = |()| match self.scope {
-                Some(scope) => now.permit(self.authorization.as_deref(), scope),
+                Some(scope) => now.permit(self.authorization.as_deref(), scope).map(drop),
                 None => Ok(()),
             };
             if now.check_handshake(self.handshake.as_deref()).and_then(permitted).is_err() {

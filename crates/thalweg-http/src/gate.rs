@@ -23,12 +23,15 @@ use super::admission::Admission;
 use super::connection_limits::ConnectionPermit;
 use super::endpoint::{Endpoint, Operation};
 use super::handler::Prepared;
-use super::reply::Reply;
+use super::reply::{HTML, Reply};
 use super::request::{Request, path_not_found, text};
 use crate::access::{Access, Denied, Handshake, Limits, Policy, RateLimiter, Scope, is_same_origin};
 
 /// Maximum number of chunks of a stream that wait to be sent.
 const CHUNK_QUEUE_CAPACITY: usize = 4;
+
+/// What a page may load: styles and images within it.
+const PAGE_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
 /// Headers that must not occur more than once: `Host` by RFC 9112, section 3.2, the others by RFC 9110, section 5.3.
 const SINGLE_HEADERS: [HeaderName; 4] =
@@ -219,9 +222,10 @@ async fn reply<S: Clone + Send + Sync + 'static>(
     admitted: &Admitted,
     request: HttpRequest,
 ) -> Result<Reply, Problem> {
-    check_access(admitted, &endpoint.operation, request.headers())?;
+    let token = check_access(admitted, &endpoint.operation, request.headers())?;
     let (parts, body) = request.into_parts();
-    let request = Request::read(parts, body, endpoint.reads_body, &gate.limits, &gate.hint).await?;
+    let mut request = Request::read(parts, body, endpoint.reads_body, &gate.limits, &gate.hint).await?;
+    request.token = token;
     // The client waits for the server from here on.
     let _answering = admitted.permit.answering();
     if !endpoint.reads_query {
@@ -234,15 +238,20 @@ async fn reply<S: Clone + Send + Sync + 'static>(
     }
 }
 
-fn check_access(admitted: &Admitted, operation: &Operation, headers: &HeaderMap) -> Result<(), Problem> {
-    let Some(scope) = operation.scope else { return Ok(()) };
+/// Returns the name of the token, if any.
+fn check_access(
+    admitted: &Admitted,
+    operation: &Operation,
+    headers: &HeaderMap,
+) -> Result<Option<Arc<str>>, Problem> {
+    let Some(scope) = operation.scope else { return Ok(None) };
     let authorization = headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
-    admitted.policy.permit(authorization, scope)?;
+    let token = admitted.policy.permit(authorization, scope)?;
     match text(headers, header::ORIGIN) {
-        Some(origin) if scope == Scope::Write && !is_same_origin(origin, &admitted.host) => {
+        Some(origin) if scope != Scope::Read && !is_same_origin(origin, &admitted.host) => {
             Err(Problem::new(Code::Forbidden, "changes by pages of other sites are forbidden"))
         }
-        _ => Ok(()),
+        _ => Ok(token),
     }
 }
 
@@ -290,6 +299,9 @@ fn whole_response(status: u16, media_type: &'static str, body: Bytes) -> Respons
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
+    if media_type == HTML {
+        response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(PAGE_POLICY));
+    }
     response
 }
 

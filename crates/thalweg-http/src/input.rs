@@ -1,6 +1,7 @@
 //! Inputs of handlers. Each input type documents what it reads, and thereby the route.
 
 use std::fmt::Display;
+use std::sync::Arc;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::DeserializeOwned;
@@ -59,6 +60,10 @@ pub struct JsonBody<T>(pub T);
 /// The `Accept` header, if any.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Accept(pub Option<String>);
+
+/// The name of the request's token; `None` if the server has no tokens.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TokenName(pub Option<Arc<str>>);
 
 /// The `Last-Event-ID` header of a subscriber that resumes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -125,6 +130,12 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> Input for JsonBody<T> {
 impl Input for Accept {
     fn read(request: &Request) -> Result<Self, Problem> {
         Ok(Accept(request.accept.clone()))
+    }
+}
+
+impl Input for TokenName {
+    fn read(request: &Request) -> Result<Self, Problem> {
+        Ok(TokenName(request.token.clone()))
     }
 }
 

@@ -6,7 +6,7 @@ use serde::Serialize;
 use thalweg_api::problem::Problem;
 
 use super::input::Content;
-use super::reply::{JSON, Reply};
+use super::reply::{HTML, JSON, Reply};
 
 /// The Prometheus text format.
 pub const METRICS_TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -37,6 +37,10 @@ pub struct WrittenJson(pub Bytes);
 /// Metrics in the Prometheus text format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MetricsText(pub String);
+
+/// A page. It may have styles and images within it, and neither scripts nor parts from elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Html(pub String);
 
 /// One of two outputs, selected by the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,6 +78,16 @@ impl Output for MetricsText {
 
     fn into_reply(self) -> Result<Reply, Problem> {
         Ok(Reply::text(METRICS_TEXT, self.0))
+    }
+}
+
+impl Output for Html {
+    fn contents(generator: &mut SchemaGenerator) -> Vec<Content> {
+        vec![Content::text(HTML, generator)]
+    }
+
+    fn into_reply(self) -> Result<Reply, Problem> {
+        Ok(Reply::text(HTML, self.0))
     }
 }
 

@@ -15,6 +15,9 @@ use super::admission::Admission;
 /// JSON (RFC 8259).
 pub const JSON: &str = "application/json";
 
+/// A page.
+pub const HTML: &str = "text/html; charset=utf-8";
+
 /// A reply.
 #[derive(Debug)]
 pub enum Reply {

@@ -1,5 +1,7 @@
 //! Reads a request within its limits.
 
+use std::sync::Arc;
+
 use axum::RequestPartsExt;
 use axum::body::Body;
 use axum::extract::RawPathParams;
@@ -33,6 +35,8 @@ pub struct Request {
     pub last_event_id: Option<String>,
     /// The body; empty if the route has none.
     pub body: Bytes,
+    /// Name of the token; `None` if the request needs none.
+    pub token: Option<Arc<str>>,
 }
 
 impl Request {
@@ -59,6 +63,7 @@ impl Request {
             accept: text(headers, header::ACCEPT).map(str::to_owned),
             last_event_id: text(headers, HeaderName::from_static("last-event-id")).map(str::to_owned),
             body: whole(body, takes_body, limits).await?,
+            token: None,
         })
     }
 }

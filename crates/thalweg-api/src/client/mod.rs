@@ -23,9 +23,10 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use thalweg_wire::Secret;
 use thiserror::Error;
-use ureq::Agent;
 use ureq::http::Response;
 use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem};
+use ureq::typestate::{WithBody, WithoutBody};
+use ureq::{Agent, RequestBuilder};
 
 pub use options::ClientOptions;
 pub use subscription::{Loss, StreamItem};
@@ -182,11 +183,30 @@ impl Client {
     /// # Errors
     /// As [`Client::text`].
     pub fn put(&self, path: &str, json: &str) -> Result<String, RequestError> {
-        let request = self.agent.put(format!("{}{path}", self.base)).content_type("application/json");
-        let request = match &self.authorization {
-            Some(authorization) => request.header("authorization", authorization.expose()),
-            None => request,
-        };
+        self.send(self.agent.put(format!("{}{path}", self.base)), json)
+    }
+
+    /// Sends JSON with POST and returns the response body.
+    ///
+    /// # Errors
+    /// As [`Client::text`].
+    pub fn post(&self, path: &str, json: &str) -> Result<String, RequestError> {
+        self.send(self.agent.post(format!("{}{path}", self.base)), json)
+    }
+
+    /// Sends DELETE and returns the response body.
+    ///
+    /// # Errors
+    /// As [`Client::text`].
+    pub fn delete(&self, path: &str) -> Result<String, RequestError> {
+        let request = self.authorized(self.agent.delete(format!("{}{path}", self.base)));
+        let request = request.config().timeout_global(Some(RESPONSE_TIMEOUT)).build();
+        let response = checked(request.call().map_err(unreachable)?)?;
+        text_of(response).map_err(unreachable)
+    }
+
+    fn send(&self, request: RequestBuilder<WithBody>, json: &str) -> Result<String, RequestError> {
+        let request = self.authorized(request.content_type("application/json"));
         let request = request.config().timeout_global(Some(RESPONSE_TIMEOUT)).build();
         let response = checked(request.send(json).map_err(unreachable)?)?;
         text_of(response).map_err(unreachable)
@@ -210,8 +230,11 @@ impl Client {
         Ok(checked(request.call().map_err(unreachable)?)?.into_body().into_reader())
     }
 
-    fn request(&self, path: &str) -> ureq::RequestBuilder<ureq::typestate::WithoutBody> {
-        let request = self.agent.get(format!("{}{path}", self.base));
+    fn request(&self, path: &str) -> RequestBuilder<WithoutBody> {
+        self.authorized(self.agent.get(format!("{}{path}", self.base)))
+    }
+
+    fn authorized<B>(&self, request: RequestBuilder<B>) -> RequestBuilder<B> {
         match &self.authorization {
             Some(authorization) => request.header("authorization", authorization.expose()),
             None => request,

@@ -32,7 +32,7 @@ pub use options::{AccessOptions, Limits};
 pub use rate_limiter::RateLimiter;
 pub(super) use rate_limiter::subnet;
 pub use tls::{Tls, TlsError};
-pub use tokens::{ParseScopeError, Scope, TokenFileError, TokenProblem, Tokens};
+pub use tokens::{ParseScopeError, Scope, Token, TokenFileError, TokenProblem, Tokens};
 
 /// The access control of a server. Its policy can be replaced at run time.
 #[derive(Debug)]
@@ -70,8 +70,13 @@ pub enum Denied {
     #[error("unknown token")]
     UnknownToken,
     /// The scope of the token does not suffice.
-    #[error("this token has the scope read; write is required")]
-    ReadOnly,
+    #[error("this token has the scope {has}; {wanted} is required")]
+    Scope {
+        /// Its scope.
+        has: Scope,
+        /// The required scope.
+        wanted: Scope,
+    },
     /// The required certificates have changed since the connection was accepted.
     #[error("the required certificates have changed: reconnect")]
     Outdated,
@@ -168,17 +173,20 @@ impl Policy {
         Ok(Policy { tokens, tls, hosts: Hosts::new(options) })
     }
 
-    /// Checks the token of a request. `authorization` is its header, `wanted` the required scope.
+    /// Checks the token of a request, and returns its name. `authorization` is its header, `wanted` the required scope.
     ///
-    /// Without a token file all requests are permitted: the client is a local user or has a certificate.
+    /// Without a token file all requests are permitted, without a name: the client is a local user or has a certificate.
     ///
     /// # Errors
     /// If the token is missing, unknown or lacks the scope.
-    pub fn permit(&self, authorization: Option<&[u8]>, wanted: Scope) -> Result<(), Denied> {
-        let Some(tokens) = &self.tokens else { return Ok(()) };
-        let token = authorization.and_then(bearer).ok_or(Denied::NoToken)?;
-        let scope = tokens.scope_of(token).ok_or(Denied::UnknownToken)?;
-        if scope >= wanted { Ok(()) } else { Err(Denied::ReadOnly) }
+    pub fn permit(&self, authorization: Option<&[u8]>, wanted: Scope) -> Result<Option<Arc<str>>, Denied> {
+        let Some(tokens) = &self.tokens else { return Ok(None) };
+        let secret = authorization.and_then(bearer).ok_or(Denied::NoToken)?;
+        let token = tokens.find(secret).ok_or(Denied::UnknownToken)?;
+        match token.scope.includes(wanted) {
+            true => Ok(Some(Arc::clone(&token.name))),
+            false => Err(Denied::Scope { has: token.scope, wanted }),
+        }
     }
 
     /// Whether a connection is encrypted as the policy requires. `handshake` is that of the connection, if encrypted.
@@ -215,7 +223,7 @@ impl Policy {
 impl From<Denied> for Problem {
     fn from(denied: Denied) -> Problem {
         let code = match denied {
-            Denied::ReadOnly => Code::Forbidden,
+            Denied::Scope { .. } => Code::Forbidden,
             // A new connection may be admitted.
             Denied::Outdated => Code::Unavailable,
             _ => Code::Unauthorised,

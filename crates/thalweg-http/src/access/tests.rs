@@ -19,6 +19,21 @@ fn refusal(text: &str) -> String {
     format!("{line}: {problem}")
 }
 
+fn scope_of(tokens: &Tokens, secret: &[u8]) -> Option<Scope> {
+    tokens.find(secret).map(|token| token.scope)
+}
+
+#[test]
+fn a_report_token_permits_reports_in_its_name_only() {
+    let tokens = Tokens::parse(&format!("dtn1 report {SECRET}")).unwrap();
+    let policy = Policy { tokens: Some(tokens), tls: None, hosts: Hosts::any() };
+    let bearer = format!("Bearer {SECRET}");
+    let permit = |wanted| policy.permit(Some(bearer.as_bytes()), wanted);
+    assert_eq!(permit(Scope::Report), Ok(Some("dtn1".into())));
+    assert_eq!(permit(Scope::Read), Err(Denied::Scope { has: Scope::Report, wanted: Scope::Read }));
+    assert!(Scope::Write.includes(Scope::Report) && !Scope::Read.includes(Scope::Report));
+}
+
 #[test]
 fn secrets_match_in_clear_and_by_digest() {
     let text = "# who may ask\n\n  reader read sha256:BA7816BF8F01CFEA414140DE5DAE2223B00361A396177A9CB410FF61F20015AD\n";
@@ -26,21 +41,21 @@ fn secrets_match_in_clear_and_by_digest() {
     let tokens =
         Tokens::parse(&format!("operator write {SECRET} # she\nother read another-secret-of-someone"))
             .unwrap();
-    assert_eq!(tokens.scope_of(SECRET.as_bytes()), Some(Scope::Write));
-    assert_eq!(tokens.scope_of(b"another-secret-of-someone"), Some(Scope::Read));
+    assert_eq!(scope_of(&tokens, SECRET.as_bytes()), Some(Scope::Write));
+    assert_eq!(scope_of(&tokens, b"another-secret-of-someone"), Some(Scope::Read));
     for wrong in [&b""[..], b"0123456789abcdef0123456789abcdeF", b"0123456789abcdef0123456789abcdef "] {
-        assert_eq!(tokens.scope_of(wrong), None);
+        assert_eq!(scope_of(&tokens, wrong), None);
     }
     // SHA-256 of "abc" (FIPS 180-2, appendix B.1).
     let digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
     let tokens = Tokens::parse(&format!("short read sha256:{digest}")).unwrap();
-    assert_eq!(tokens.scope_of(b"abc"), Some(Scope::Read));
+    assert_eq!(scope_of(&tokens, b"abc"), Some(Scope::Read));
 }
 
 #[test]
 fn errors_name_the_line_and_hide_the_secret() {
     assert_eq!(refusal("a read"), "1: expected NAME SCOPE SECRET");
-    assert_eq!(refusal(&format!("\na admin {SECRET}")), "2: unknown scope: expected read or write");
+    assert_eq!(refusal(&format!("\na admin {SECRET}")), "2: unknown scope: expected report, read or write");
     assert!(refusal("a read hunter2").starts_with("1: secret too short: expected at least 16 characters"));
     assert!(!refusal("a read hunter2").contains("hunter2"));
     assert_eq!(refusal("a read sha256:12"), "1: invalid digest: expected sha256: and 64 hexadecimal digits");
@@ -152,10 +167,13 @@ fn tokens_and_scopes_are_enforced() {
     assert_eq!(policy.permit(None, Scope::Read), Err(Denied::NoToken));
     assert_eq!(permit("Basic eDp5", Scope::Read), Err(Denied::NoToken));
     assert_eq!(permit("Bearer nobody-has-this-one", Scope::Read), Err(Denied::UnknownToken));
-    assert_eq!(permit(&format!("Bearer {SECRET}"), Scope::Read), Ok(()));
-    assert_eq!(permit(&format!("bearer  {SECRET}"), Scope::Read), Ok(()));
-    assert_eq!(permit(&format!("Bearer {SECRET}"), Scope::Write), Err(Denied::ReadOnly));
-    assert_eq!(permit(&format!("Bearer {SECRET}2"), Scope::Write), Ok(()));
+    assert_eq!(permit(&format!("Bearer {SECRET}"), Scope::Read), Ok(Some("r".into())));
+    assert_eq!(permit(&format!("bearer  {SECRET}"), Scope::Read), Ok(Some("r".into())));
+    assert_eq!(
+        permit(&format!("Bearer {SECRET}"), Scope::Write),
+        Err(Denied::Scope { has: Scope::Read, wanted: Scope::Write })
+    );
+    assert_eq!(permit(&format!("Bearer {SECRET}2"), Scope::Write), Ok(Some("w".into())));
 }
 
 #[test]

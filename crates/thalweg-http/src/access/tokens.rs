@@ -5,6 +5,7 @@
 //! ```text
 //! grafana    read   sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
 //! operator   write  4e1c0b7a-this-one-in-clear-5d2f
+//! dtn1       report sha256:60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752
 //! ```
 //!
 //! A secret is in clear text, or its SHA-256, so that the file does not reveal it. Only digests are kept in memory. The digest of a
@@ -14,6 +15,7 @@ use std::fmt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 
 use ring::digest::{SHA256, digest};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
@@ -31,9 +33,11 @@ const MAX_NAME: usize = 64;
 /// Minimum length of a secret: 16 characters of base64 are 96 bits.
 const MIN_SECRET: usize = 16;
 
-/// The scope of a token. `Write` includes `Read`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// The scope of a token. `Write` includes the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
+    /// Reports in the name of the token, such as those of a transfer host, and nothing else.
+    Report,
     /// Requests that change nothing.
     Read,
     /// All requests, such as changing the topology or dumping samples.
@@ -42,14 +46,18 @@ pub enum Scope {
 
 /// An unknown scope.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("unknown scope: expected read or write")]
+#[error("unknown scope: expected report, read or write")]
 pub struct ParseScopeError;
 
 /// A list of tokens.
 pub struct Tokens(Vec<Token>);
 
-struct Token {
-    scope: Scope,
+/// A token without its secret.
+pub struct Token {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its scope.
+    pub scope: Scope,
     digest: [u8; 32],
 }
 
@@ -129,6 +137,7 @@ impl FromStr for Scope {
 
     fn from_str(text: &str) -> Result<Self, ParseScopeError> {
         match text {
+            "report" => Ok(Scope::Report),
             "read" => Ok(Scope::Read),
             "write" => Ok(Scope::Write),
             _ => Err(ParseScopeError),
@@ -139,9 +148,17 @@ impl FromStr for Scope {
 impl fmt::Display for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
+            Scope::Report => "report",
             Scope::Read => "read",
             Scope::Write => "write",
         })
+    }
+}
+
+impl Scope {
+    /// Whether a token with this scope permits requests that need another.
+    pub fn includes(self, wanted: Scope) -> bool {
+        self == Scope::Write || self == wanted
     }
 }
 
@@ -200,23 +217,15 @@ impl Tokens {
         Ok(Tokens(tokens))
     }
 
-    /// Returns the scope of a token; `None` if it is unknown. Takes constant time.
-    pub fn scope_of(&self, presented: &[u8]) -> Option<Scope> {
+    /// Returns the token with this secret; `None` if it is unknown. The comparisons take constant time.
+    pub fn find(&self, presented: &[u8]) -> Option<&Token> {
         let presented = sha256(presented);
-        let mut found = 0u8;
-        for token in &self.0 {
+        let mut found = u32::MAX;
+        for (number, token) in (0..).zip(&self.0) {
             let is_same: Choice = token.digest.ct_eq(&presented);
-            let scope = match token.scope {
-                Scope::Read => 1,
-                Scope::Write => 2,
-            };
-            found.conditional_assign(&scope, is_same);
+            found.conditional_assign(&number, is_same);
         }
-        match found {
-            0 => None,
-            1 => Some(Scope::Read),
-            _ => Some(Scope::Write),
-        }
+        self.0.get(found as usize)
     }
 
     /// Returns the number of tokens.
@@ -266,7 +275,7 @@ fn parse_line(content: &str) -> Result<(&str, Token), TokenProblem> {
         None if secret.len() < MIN_SECRET => return Err(TokenProblem::TooShort),
         None => sha256(secret.as_bytes()),
     };
-    Ok((name, Token { scope, digest }))
+    Ok((name, Token { name: name.into(), scope, digest }))
 }
 
 fn parse_digest(hex: &str) -> Option<[u8; 32]> {
