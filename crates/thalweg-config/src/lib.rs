@@ -44,7 +44,7 @@ pub use declare::{Declared, Keys};
 pub use error::{DocumentError, Place, Problem, ProblemKind, Problems};
 pub use json_schema::json_schema;
 pub use literal::{Form, Literal};
-pub use print::{REFERENCE_WIDTH, key_reference, reference};
+pub use print::{REFERENCE_WIDTH, Sample, example, key_reference, reference};
 pub use section::{Default, Group, Key, Schema, Section, Selector};
 pub use text::{Hint, Name, SafeText};
 pub use text_file::read_text;

@@ -9,6 +9,9 @@ use super::{Document, Entry};
 /// Line width of reference pages.
 pub const REFERENCE_WIDTH: usize = 120;
 
+/// Line width of comments in example files.
+const EXAMPLE_WIDTH: usize = 100;
+
 impl Document {
     /// Prints every key that applies with its value, defaults included. The text parses to the same document.
     pub fn print(&self) -> String {
@@ -77,6 +80,35 @@ pub fn reference(schema: &Schema, introduction: &str) -> String {
         }
     }
     page
+}
+
+/// A key of an example file that is set: section, key, and its line.
+pub type Sample = (&'static str, &'static str, &'static str);
+
+/// Returns an example file, with explanations: every key with its default as a comment, except for these `samples`. Sections that repeat
+/// are comments if they have no sample.
+pub fn example(schema: &Schema, introduction: &str, samples: &[Sample]) -> String {
+    let mut text = introduction.to_owned();
+    for section in schema.sections {
+        let _ = write!(text, "\n{}", wrapped(&section.about(), "# ", "# ", EXAMPLE_WIDTH));
+        let is_off = section.repeats && !samples.iter().any(|(of, ..)| *of == section.name);
+        let _ = writeln!(text, "{}{}", if is_off { "# " } else { "" }, section.heading());
+        for key in section.keys() {
+            let form = key.form();
+            let sample = samples.iter().find(|(of, name, _)| (*of, *name) == (section.name, key.name));
+            let line = match (sample, key.default) {
+                (Some((.., line)), _) => format!("{line}\n"),
+                (None, Default::Value(value)) => format!("# {} = {}\n", key.name, form.in_toml(value)),
+                (None, Default::Description(words)) => {
+                    format!("# {} = ...    # default: {words}\n", key.name)
+                }
+                (None, Default::Required) if is_off => format!("# {} = ...\n", key.name),
+                (None, Default::Required) => format!("{} = ...\n", key.name),
+            };
+            let _ = write!(text, "\n{}{line}", wrapped(&key.meaning(), "# ", "# ", EXAMPLE_WIDTH));
+        }
+    }
+    text
 }
 
 /// Describes a key in Markdown: heading, meaning, accepted values, default, flag.
