@@ -15,4 +15,5 @@ pub mod headers;
 pub mod openflow;
 pub mod sketch_state;
 pub mod topology;
+pub mod transfer_logs;
 pub mod workload;

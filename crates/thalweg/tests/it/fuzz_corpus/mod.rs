@@ -8,6 +8,7 @@ mod emulation_protocol;
 mod flow_export;
 mod openflow;
 mod seeds;
+mod transfer_logs;
 
 use std::fs;
 use std::io::Write as _;
@@ -120,6 +121,11 @@ fn corpus_ipfix_messages_decode_or_are_refused() {
 #[test]
 fn corpus_sflow_datagrams_decode_or_are_refused() {
     run("sflow", fuzz::flow_export::check_sflow);
+}
+
+#[test]
+fn corpus_transfer_logs_parse_or_give_errors() {
+    run("transfer_logs", fuzz::transfer_logs::check);
 }
 
 #[test]

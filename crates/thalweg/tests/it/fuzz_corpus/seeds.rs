@@ -33,6 +33,7 @@ pub(crate) fn all() -> Vec<Seed> {
         of("netflow", crate::fuzz_corpus::flow_export::netflow()),
         of("ipfix", crate::fuzz_corpus::flow_export::ipfix_messages()),
         of("sflow", crate::fuzz_corpus::flow_export::sflow()),
+        of("transfer_logs", crate::fuzz_corpus::transfer_logs::logs()),
     ]
     .concat()
 }
