@@ -86,6 +86,7 @@ impl Daemon {
             isolation: None,
             polls: Polls::default(),
             threshold: None,
+            transfers: None,
             export_ledger: None,
         }
     }

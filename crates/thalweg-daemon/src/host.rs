@@ -15,6 +15,7 @@ use thalweg_records::export::TlsFiles as ExportTlsFiles;
 
 use super::config::table::{
     ActuatorName, Api, Control, Isolation, IsolatorName, Poll, PollSourceName, Process, Records, Threshold,
+    Transfers,
 };
 use super::config::{Config, ConfigError, InterfaceCheck, client_options, missing_interfaces, tls_files};
 use super::isolation::{read_password, read_token};
@@ -58,6 +59,7 @@ fn problems(document: &Document) -> Vec<Problem> {
     check.control();
     check.isolation();
     check.polls();
+    check.transfers();
     check.records();
     check.folders();
     check.problems
@@ -168,6 +170,14 @@ impl Check<'_> {
                     self.openflow(&entry, files);
                 }
                 PollSourceName::Qdisc => {}
+            }
+        }
+    }
+
+    fn transfers(&mut self) {
+        for entry in self.document.valid::<Transfers>() {
+            if let Some(Err(error)) = self.path(&entry.mail_password_file).map(|path| read_password(&path)) {
+                self.refuse(&entry, &[(Transfers::mail_password_file, &entry.mail_password_file)], error);
             }
         }
     }

@@ -22,6 +22,7 @@
 //! | `threshold` | adapts the rate threshold of cheetah flows to the traffic |
 //! | `collectors` | collector threads and requests to them; the network |
 //! | `api` | the HTTP API; `from_json` converts its names |
+//! | `transfers` | reports of transfer hosts |
 //! | `samples`, `records` | capture files of samples, JSON lines of flow records |
 //! | `service` | the daemon as a service: prepare, start, stop |
 //! | `run` | the process, with `signals` and `watchdog` |
@@ -58,6 +59,7 @@ pub mod service;
 mod signals;
 mod supervisor;
 pub mod threshold;
+pub mod transfers;
 mod watchdog;
 
 pub use run::run;

@@ -22,6 +22,7 @@ mod text;
 
 use std::time::Duration;
 
+use thalweg_api::TransferHost;
 use thalweg_control::isolate::RedirectionId;
 use thalweg_http::Counts;
 use thalweg_measure::collector::LinkReport;
@@ -37,6 +38,7 @@ use super::isolation::IsolationReport;
 use super::parts::Parts;
 use super::polls::PollReport;
 use super::threshold::ThresholdReport;
+use super::transfers::Transfers;
 
 /// A metric, read from a snapshot `S`.
 #[derive(Debug)]
@@ -74,6 +76,10 @@ pub struct Snapshot {
     isolation: Option<IsolationReport>,
     /// Each poll by its name.
     polls: Vec<(String, PollReport)>,
+    /// Hosts that report transfers.
+    transfer_hosts: Vec<TransferHost>,
+    /// The store of each of their datasets.
+    transfer_stores: Vec<(&'static str, Statistics)>,
     threshold: Option<ThresholdReport>,
 }
 
@@ -135,6 +141,8 @@ impl Snapshot {
             collectors: collectors.collect(),
             isolation,
             polls,
+            transfer_hosts: parts.transfers.as_ref().map(Transfers::hosts).unwrap_or_default(),
+            transfer_stores: parts.transfers.iter().flat_map(Transfers::statistics).collect(),
             threshold,
         }
     }

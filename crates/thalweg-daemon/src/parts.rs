@@ -14,6 +14,7 @@ use crate::lifecycle::Lifecycle;
 use crate::polls::Polls;
 use crate::samples::Dumps;
 use crate::threshold::Threshold;
+use crate::transfers::Transfers;
 
 /// The parts of the daemon that the API and metrics use.
 #[derive(Clone, Debug)]
@@ -38,6 +39,8 @@ pub struct Parts {
     pub polls: Polls,
     /// Adaptation of the rate threshold, if any.
     pub threshold: Option<Threshold>,
+    /// Reports of transfer hosts; `None` if they are not received.
+    pub transfers: Option<Transfers>,
     /// Statistics of exported flow records; `None` without an export.
     pub export_ledger: Option<Arc<HandoffStatus>>,
 }
@@ -69,6 +72,7 @@ pub(crate) mod tests {
             isolation: None,
             polls: Polls::default(),
             threshold: None,
+            transfers: None,
             export_ledger: None,
             network,
             collectors,

@@ -66,7 +66,12 @@ pub fn describe(config: &Config) -> anyhow::Result<String> {
         let _ = writeln!(text, "interface counters: stored in {}", folder.display());
     }
     if let Some(folder) = &config.flow_export.folder {
-        let _ = writeln!(text, "flows: stored in {}", folder.display());
+        if !config.collectors.is_empty() {
+            let _ = writeln!(text, "flows: stored in {}", folder.display());
+        }
+        if config.transfers.is_some() {
+            let _ = writeln!(text, "transfers: reports of agents are stored in {}", folder.display());
+        }
     }
     if let Some(export) = &config.flow_export.export {
         let _ = writeln!(text, "flows: sent as IPFIX to {}", export.destination);

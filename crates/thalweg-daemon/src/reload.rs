@@ -135,6 +135,7 @@ impl Reloader {
             ("samples.on_event", old.samples.triggers != new.samples.triggers),
             ("records.file", old.records != new.records),
             ("records.folder and records.ipfix", old.flow_export != new.flow_export),
+            ("transfers", old.transfers != new.transfers),
         ];
         changes.into_iter().filter(|(_, has_changed)| *has_changed).map(|(key, _)| key).collect()
     }

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use crossbeam_channel::bounded;
 use thalweg_records::handoff::Handoff;
+use thalweg_wire::Secret;
 
 use super::api::Server;
 use super::collectors::background::TapSender;
@@ -32,6 +33,7 @@ use super::polls::PreparedPolls;
 use super::records;
 use super::samples::run_dump_thread;
 use super::threshold::{PreparedThreshold, Threshold};
+use super::transfers::{TransferOptions, Transfers};
 use thalweg_http::Listener;
 use thalweg_http::access::Access;
 use thalweg_linux::clock::realtime;
@@ -62,6 +64,8 @@ pub struct PreparedService {
     control: Option<(PreparedControl, ControlEventSender)>,
     isolation: Option<(PreparedIsolation, FindingSender)>,
     polls: PreparedPolls,
+    /// Password of the mail server of `[transfers]`.
+    mail_password: Option<Secret>,
     threshold: Option<(PreparedThreshold, TapSender)>,
 }
 
@@ -116,6 +120,8 @@ impl PreparedService {
         };
         let isolation = config.isolation.as_ref().map(prepare).transpose().map_err(anyhow::Error::msg)?;
         let polls = PreparedPolls::open(&config.polls).map_err(anyhow::Error::msg)?;
+        let mail_password = config.transfers.as_ref().map(TransferOptions::mail_password);
+        let mail_password = mail_password.transpose().map_err(anyhow::Error::msg)?.flatten();
         let threshold = config.threshold.as_ref().map(|threshold| {
             let (collectors, lifecycle) = (daemon.collector_list().clone(), daemon.lifecycle().clone());
             Threshold::prepare(threshold, collectors, lifecycle, polls.polls().clone())
@@ -130,6 +136,7 @@ impl PreparedService {
             control,
             isolation,
             polls,
+            mail_password,
             threshold,
         })
     }
@@ -151,6 +158,7 @@ impl PreparedService {
             control,
             isolation,
             polls,
+            mail_password,
             threshold,
         } = self;
         let handoff =
@@ -189,15 +197,27 @@ impl PreparedService {
             prepared
         });
         let running = isolation.as_ref().map(|prepared| prepared.isolation().clone());
+        let stored = config.flow_export.options().store;
+        let transfers = match (&config.transfers, &stored) {
+            (Some(options), Some(store)) => Some(Transfers::open(store, options.clone(), mail_password)?),
+            _ => None,
+        };
         let parts = Parts {
             control: control.clone(),
             threshold: threshold.as_ref().map(|prepared| prepared.threshold().clone()),
             isolation: running.clone(),
             polls: polls.polls().clone(),
+            transfers: transfers.clone(),
             export_ledger,
             ..daemon.api_parts()
         };
-        let stored = config.flow_export.options().store;
+        if let Some(transfers) = transfers {
+            let lifecycle = daemon.lifecycle().clone();
+            let (deliverer, until) = (transfers.clone(), lifecycle.clone());
+            writers.push(spawn_thread("transfers", move || transfers.run(&lifecycle))?);
+            // A mail server that does not answer must not delay the stop.
+            spawn_thread("reports", move || deliverer.deliver(&until))?;
+        }
         writers.extend(polls.start(stored, Arc::clone(daemon.hub()), daemon.lifecycle().clone())?);
         if let Some(prepared) = threshold {
             writers.push(prepared.start().context("cannot start the adaptation of the threshold")?);

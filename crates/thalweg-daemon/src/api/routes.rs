@@ -7,7 +7,7 @@ use thalweg_api::problem::Code;
 use super::Api;
 use super::handlers::{
     collectors, control, events, flows, health, interfaces, links, metrics, open_api, redirections, samples,
-    tasks, threshold, topology,
+    tasks, threshold, topology, transfers,
 };
 use thalweg_http::access::Scope;
 use thalweg_http::route::Method::{Delete, Get, Post, Put};
@@ -18,6 +18,9 @@ const READ: Option<Scope> = Some(Scope::Read);
 
 /// Scope of changes.
 const WRITE: Option<Scope> = Some(Scope::Write);
+
+/// Scope of reports in the name of the token.
+const REPORT: Option<Scope> = Some(Scope::Report);
 
 /// No token is needed.
 const ANYBODY: Option<Scope> = None;
@@ -32,7 +35,7 @@ pub fn table() -> &'static [Route] {
 pub fn routes() -> Routes<Api> {
     let routes = of_network(Routes::new());
     let routes = of_events(routes);
-    of_program(of_isolation(of_control(routes)))
+    of_program(of_transfers(of_isolation(of_control(routes))))
 }
 
 /// Links, flows, collectors and the topology.
@@ -368,6 +371,99 @@ fn of_isolation(routes: Routes<Api>) -> Routes<Api> {
         )
 }
 
+/// Reports of transfer hosts.
+fn of_transfers(routes: Routes<Api>) -> Routes<Api> {
+    routes
+        .add(
+            Post,
+            "/v1/transfers/agent-reports",
+            Operation {
+                scope: REPORT,
+                summary: "Report transfers and the load of a transfer host",
+                description: "For agents on transfer hosts (`thalweg transfers agent`). Answers when the rows are on the disk. \
+                              A report that was stored before is acknowledged and not stored again. 403 if the report is not of \
+                              the host that the token names; 503 if the disk is full or slow: repeat the report.",
+                errors: &[Code::NotConfigured],
+                waits: true,
+            },
+            transfers::agent_report,
+        )
+        .add(
+            Get,
+            "/v1/transfers/hosts",
+            Operation {
+                scope: READ,
+                summary: "Hosts that report transfers",
+                description: "The latest report of each host, the difference of its clock, and counters.",
+                errors: &[Code::NotConfigured],
+                waits: true,
+            },
+            transfers::hosts,
+        )
+        .add(
+            Get,
+            "/v1/transfers/reports",
+            Operation {
+                scope: READ,
+                summary: "Reports on slow transfers",
+                description: "The PRCA reports (Performance and Root Cause Analysis) of analyses, for each user and host. The \
+                              daemon makes none itself: `thalweg transfers report` writes them into the store. 404 before the first.",
+                errors: &[Code::NotConfigured, Code::NotFound],
+                waits: true,
+            },
+            transfers::reports,
+        )
+        .add(
+            Get,
+            "/v1/transfers/reports/{period}/{report}",
+            Operation {
+                scope: READ,
+                summary: "One report on slow transfers",
+                description: "As a page or as JSON, depending on its name in the list.",
+                errors: &[Code::NotConfigured, Code::NotFound],
+                waits: true,
+            },
+            transfers::report_file,
+        )
+        .add(
+            Get,
+            "/v1/transfers/subscriptions",
+            Operation {
+                scope: WRITE,
+                summary: "Subscriptions to reports on slow transfers",
+                description: "With their addresses, so it needs the scope write.",
+                errors: &[Code::NotConfigured],
+                waits: true,
+            },
+            transfers::subscriptions,
+        )
+        .add(
+            Put,
+            "/v1/transfers/subscriptions/{subject}/{name}",
+            Operation {
+                scope: WRITE,
+                summary: "Subscribe to the reports about a user or a host",
+                description: "Each new report with slow transfers is sent to the webhook, the e-mail address or both, at most one a \
+                              day. A failed delivery is repeated.",
+                errors: &[Code::NotConfigured],
+                waits: true,
+            },
+            transfers::subscribe,
+        )
+        .add(
+            Delete,
+            "/v1/transfers/subscriptions/{subject}/{name}",
+            Operation {
+                scope: WRITE,
+                summary: "Remove a subscription",
+                description: "404 if there is none.",
+                errors: &[Code::NotConfigured, Code::NotFound],
+                waits: true,
+            },
+            transfers::unsubscribe,
+        )
+}
+
 /// The program: documentation, health and metrics.
 fn of_program(routes: Routes<Api>) -> Routes<Api> {
     routes
@@ -450,10 +546,16 @@ mod tests {
     }
 
     #[test]
-    fn changes_need_the_write_scope() {
+    fn changes_need_the_write_scope_and_reports_their_own() {
         for route in table() {
-            let changes = route.method != Get;
-            assert_eq!(route.operation.scope == WRITE, changes, "{}", route.path);
+            let scope = match (route.method, route.path) {
+                // Addresses of subscribers.
+                (Get, "/v1/transfers/subscriptions") => WRITE,
+                (Get, _) => continue,
+                (_, "/v1/transfers/agent-reports") => REPORT,
+                _ => WRITE,
+            };
+            assert_eq!(route.operation.scope, scope, "{}", route.path);
         }
     }
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use thalweg_records::export::{ExportOptions, TlsFiles, Transport};
 use thalweg_records::handoff::HandoffOptions;
 use thalweg_records::store::StoreOptions;
+use thalweg_wire::Nanos;
 use thalweg_wire::flow_export::encode::ipfix::{self, Times};
 
 use super::table::Records;
@@ -21,6 +22,10 @@ pub struct FlowExportConfig {
     pub export: Option<ExportOptions>,
     /// Directory for Parquet files.
     pub folder: Option<PathBuf>,
+    /// Maximum age of files.
+    pub keep: Option<Nanos>,
+    /// Maximum size of a dataset in bytes.
+    pub keep_bytes: Option<u64>,
 }
 
 impl FlowExportConfig {
@@ -32,8 +37,12 @@ impl FlowExportConfig {
     /// Returns the options, with those that all daemons share.
     pub fn options(&self) -> HandoffOptions {
         let store = self.folder.as_ref();
-        let store =
-            store.map(|folder| StoreOptions { name: FILE_PREFIX.to_owned(), ..StoreOptions::new(folder) });
+        let store = store.map(|folder| StoreOptions {
+            name: FILE_PREFIX.to_owned(),
+            keep: self.keep,
+            keep_bytes: self.keep_bytes,
+            ..StoreOptions::new(folder)
+        });
         HandoffOptions { export: self.export.clone(), store }
     }
 }
@@ -80,5 +89,17 @@ pub(super) fn read(
             _ => {}
         }
     }
-    FlowExportConfig { export, folder: file(&entry.folder) }
+    let unused = [
+        (Records::retention_age, entry.retention_age.is_some()),
+        (Records::retention_size, entry.retention_size.is_some()),
+    ];
+    for (key, _) in unused.into_iter().filter(|(_, is_set)| *is_set && entry.folder.is_none()) {
+        problems.push(entry.refuse(key, "requires records.folder"));
+    }
+    FlowExportConfig {
+        export,
+        folder: file(&entry.folder),
+        keep: entry.retention_age,
+        keep_bytes: entry.retention_size.map(|size| size.0),
+    }
 }

@@ -11,6 +11,7 @@
 //! | `isolation` | `[isolation]` |
 //! | `poll` | `[[poll]]` |
 //! | `threshold` | `[threshold]` |
+//! | `transfers` | `[transfers]` |
 //! | `interfaces` | finds interfaces of the file that do not exist |
 //! | `links` | the links of a `[[rule]]` |
 //! | `samples` | `[samples]` |
@@ -39,6 +40,7 @@ pub mod table;
 #[cfg(test)]
 mod tests;
 mod threshold;
+mod transfers;
 mod warnings;
 
 use std::net::SocketAddr;
@@ -66,12 +68,13 @@ pub use threshold::{FlowModel, RecorderOptions, SimulationOptions, ThresholdConf
 
 use super::emulation::EmulationConfig;
 use super::log::LogOptions;
+use super::transfers::TransferOptions;
 pub(crate) use links::split_direction;
 use links::{LinkSelection, ParseLinkSelectionError};
 pub use table::Threads;
 use table::{
     API, Api, COLLECTOR, CONTROL, Collector, Control, EMULATE, Emulate, ISOLATION, Log, NETWORK, Network,
-    POLL, PROCESS, Process, RECORDS, RULE, Records, Rule, SAMPLES, SCHEMA, THRESHOLD,
+    POLL, PROCESS, Process, RECORDS, RULE, Records, Rule, SAMPLES, SCHEMA, THRESHOLD, TRANSFERS,
 };
 use thalweg_config::{Document, DocumentError, Format, Problem, Typed};
 use thalweg_http::access::{AccessOptions, Limits};
@@ -121,6 +124,8 @@ pub struct Config {
     pub records: Option<PathBuf>,
     /// Export of flow records as IPFIX and Parquet.
     pub flow_export: FlowExportConfig,
+    /// Reception of reports from transfer hosts, if any.
+    pub transfers: Option<TransferOptions>,
     /// Values that are probably not meant: `FILE:LINE: KEY: WHY`.
     pub warnings: Vec<String>,
 }
@@ -275,6 +280,10 @@ impl Config {
             true => flow_export::read(document, &document.one(), problems),
             false => FlowExportConfig::default(),
         };
+        let transfers = match document.are_valid(&[&RECORDS, &TRANSFERS]) {
+            true => transfers::read(document, problems),
+            false => None,
+        };
         let own = (!problems.is_empty()).then(|| document.error(std::mem::take(problems)).into());
         let errors: Vec<ConfigError> = own.into_iter().chain(other_files).collect();
         let (true, Some(access), Some(samples)) = (errors.is_empty(), access, samples) else {
@@ -301,6 +310,7 @@ impl Config {
             samples,
             records: records.file.as_ref().map(|file| document.folder.join(file)),
             flow_export,
+            transfers,
             warnings: Vec::new(),
         };
         let warnings = warnings::of(document, &config);
@@ -490,6 +500,7 @@ fn collectors(
     match document.all::<Collector>().map(|entry| names(&entry, emulation).len()).sum() {
         // A controller may use remote collectors only.
         0 if document.one::<Control>().remotes.is_some() => {}
+        0 if document.are_valid(&[&TRANSFERS]) && document.one::<table::Transfers>().receive => {}
         0 => problems.push(document.one::<Network>().entry.refuse_value(
             "",
             0,

@@ -1,10 +1,7 @@
 //! The reference of the configuration file, and an example file with explanations.
 
-use std::fmt::Write;
-
 use super::table::SCHEMA;
-use thalweg_config::paragraph::wrapped;
-use thalweg_config::{Default, Key, reference as reference_of};
+use thalweg_config::{example, reference as reference_of};
 
 const INTRODUCTION: &str = "\
 # Configuration of the daemon
@@ -42,34 +39,13 @@ pub fn reference() -> String {
     reference_of(&SCHEMA, INTRODUCTION)
 }
 
-/// Width of comments in the printed file.
-const WIDTH: usize = 100;
-
 /// Returns a minimal configuration, with every other key as a comment.
 pub fn default_file() -> String {
-    let mut text =
-        "# Configuration of `thalweg serve -c FILE`. Keys that are commented out show their defaults.\n"
-            .to_owned();
-    for section in SCHEMA.sections {
-        let _ = write!(text, "\n{}", wrapped(&section.about(), "# ", "# ", WIDTH));
-        let off = if section.repeats && section.name != "collector" { "# " } else { "" };
-        let _ = writeln!(text, "{off}{}", section.heading());
-        for key in section.keys() {
-            let _ =
-                write!(text, "\n{}{}", wrapped(&key.meaning(), "# ", "# ", WIDTH), line(section.name, key));
-        }
-    }
-    text
-}
-
-fn line(section: &str, key: &Key) -> String {
-    let form = key.form();
-    match (key.name, key.default) {
-        ("name", _) if section == "collector" => "name = \"tor0\"\n".to_owned(),
-        ("interface", _) if section == "collector" => "interface = \"eth1\"\n".to_owned(),
-        (name, Default::Value(value)) => format!("# {name} = {}\n", form.in_toml(value)),
-        (name, Default::Description(words)) => format!("# {name} = ...    # default: {words}\n"),
-        (name, Default::Required) if section == "poll" => format!("# {name} = ...\n"),
-        (name, Default::Required) => format!("{name} = ...\n"),
-    }
+    let samples =
+        [("collector", "name", "name = \"tor0\""), ("collector", "interface", "interface = \"eth1\"")];
+    example(
+        &SCHEMA,
+        "# Configuration of `thalweg serve -c FILE`. Keys that are commented out show their defaults.\n",
+        &samples,
+    )
 }

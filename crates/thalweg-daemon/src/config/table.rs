@@ -17,7 +17,7 @@ pub static SCHEMA: Schema = Schema::new(
     "configuration",
     &[
         &API, &LOG, &PROCESS, &NETWORK, &EMULATE, &COLLECTOR, &RULE, &CONTROL, &ISOLATION, &THRESHOLD, &POLL,
-        &SAMPLES, &RECORDS,
+        &SAMPLES, &RECORDS, &TRANSFERS,
     ],
 );
 
@@ -27,8 +27,8 @@ section! {
         /// Listen address. An address that other hosts can reach requires a token file, or TLS with client
         /// certificates.
         listen: String [Text("an address and a port, such as 127.0.0.1:9477 or [::1]:9477")] default "127.0.0.1:9477",
-        /// API tokens, one line each: NAME SCOPE SECRET, where SCOPE is read or write. The file must be
-        /// readable only by its owner. SIGHUP reloads it.
+        /// API tokens, one line each: NAME SCOPE SECRET, where SCOPE is read, write, or report for the agent of the
+        /// transfer host NAME. The file must be readable only by its owner. SIGHUP reloads it.
         token_file: String [FILE] or "no tokens",
         /// Server certificate chain (PEM), leaf first. Needs tls_key.
         tls_certificate: String [FILE] or "no TLS",
@@ -569,8 +569,13 @@ section! {
         /// File for JSON lines, one per flow record, as thalweg watch --flows, with the name of the collector.
         /// Lines are appended.
         file: String [FILE] or "none",
-        /// Directory for Parquet files, as written by thalweg collect: flows, and interface counters of each [[poll]].
+        /// Directory for Parquet files, as written by thalweg collect: flows, interface counters of each [[poll]], and
+        /// reports of transfer hosts.
         folder: String [Text("a directory name, relative to the directory of this file")] or "none",
+        /// With folder: removes files whose rows are all older.
+        retention_age: Nanos [Time] or "for ever",
+        /// With folder: removes the oldest files of a dataset while it exceeds this size.
+        retention_size: Bytes [Amount] or "unlimited",
         /// IPFIX destination for flow records. Both directions of a flow are one record (RFC 5103). Metrics
         /// count records that could not be sent.
         ipfix: String [Text("[udp://|tcp://|tls://]HOST[:PORT], such as 10.0.0.1:4739")] or "none",
@@ -582,6 +587,31 @@ section! {
         ipfix_certificate: String [FILE] or "none",
         /// Private key of the client certificate (PEM).
         ipfix_key: String [FILE] or "none",
+    }
+}
+
+section! {
+    /// Reception of reports from transfer hosts (thalweg transfers agent). Each host needs a token with its name and the
+    /// scope report.
+    pub struct Transfers in TRANSFERS = "transfers" {
+        /// Receive reports, and store them in records.folder. A daemon that does nothing else needs no collector.
+        receive: bool [Boolean] default "false",
+        /// Maximum rows per second of a host, on average. A minute of them may arrive at once.
+        rows_per_second: u64 [Whole(1, 1_000_000_000)] default "20000",
+        /// Maximum number of hosts.
+        max_hosts: usize [Whole(1, 100_000)] default "10000",
+        /// Age from which the reports of the latest analysis (thalweg transfers report) are called outdated.
+        report_age: Nanos [Time] default "48h",
+        /// Mail server for reports to subscribers, as HOST or HOST:PORT.
+        mail_server: String [Text("HOST or HOST:PORT")] or "no reports by e-mail",
+        /// Encryption of the connection to the mail server. The port is 465, 587 or 25 if mail_server names none.
+        mail_encryption: MailEncryptionName [one_of::<MailEncryptionName>()] default "starttls",
+        /// User at the mail server. Needs mail_password_file.
+        mail_user: String [Text("a name")] or "no authentication",
+        /// File with the password of the user.
+        mail_password_file: String [FILE] or "no authentication",
+        /// Sender of the reports.
+        mail_from: String [Text("an e-mail address")] or "needed with mail_server",
     }
 }
 
@@ -612,6 +642,18 @@ impl Choices for CaptureFormat {
         ),
         (CaptureFormat::Pcap, "pcap", &["one file per output port"]),
     ];
+}
+
+choices! {
+    /// Encryption of the connection to a mail server.
+    pub enum MailEncryptionName {
+        /// from the beginning
+        Tls = "tls",
+        /// after STARTTLS if the server offers it
+        StartTls = "starttls",
+        /// none, for a server on this host
+        None = "none",
+    }
 }
 
 choices! {

@@ -4,15 +4,17 @@ mod collectors;
 mod control;
 mod daemon;
 mod isolation;
+mod transfers;
 
 use super::{Kind, Metric, Samples, Snapshot};
 
 /// All metrics, in the order of the reference.
-const TABLES: [&[Metric]; 6] = [
+const TABLES: [&[Metric]; 7] = [
     daemon::ABOUT,
     collectors::COLLECTORS,
     control::CONTROL,
     isolation::ISOLATION,
+    transfers::TRANSFERS,
     collectors::TASKS_AND_SAMPLES,
     daemon::EVENTS_AND_API,
 ];

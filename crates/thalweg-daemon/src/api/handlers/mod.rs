@@ -14,6 +14,7 @@ pub(super) mod samples;
 pub(super) mod tasks;
 pub(super) mod threshold;
 pub(super) mod topology;
+pub(super) mod transfers;
 
 use std::str::FromStr;
 use std::time::{Duration, Instant};

@@ -1,0 +1,70 @@
+//! `[transfers]`: reports of transfer hosts, and reports on slow transfers.
+
+use thalweg_config::{Document, Problem, Typed};
+
+use super::table::{MailEncryptionName, Records, Transfers};
+use crate::transfers::TransferOptions;
+use crate::transfers::delivery::{MailEncryption, MailOptions};
+
+/// Returns the reception of reports, if it is on.
+pub(super) fn read(document: &Document, problems: &mut Vec<Problem>) -> Option<TransferOptions> {
+    let entry = document.one::<Transfers>();
+    if !entry.receive {
+        return None;
+    }
+    if document.one::<Records>().folder.is_none() {
+        problems.push(entry.refuse(Transfers::receive, "requires records.folder"));
+    }
+    Some(TransferOptions {
+        rows_per_second: entry.rows_per_second,
+        max_hosts: entry.max_hosts,
+        report_age: entry.report_age,
+        mail: mail(document, &entry, problems),
+    })
+}
+
+fn mail(
+    document: &Document,
+    entry: &Typed<'_, Transfers>,
+    problems: &mut Vec<Problem>,
+) -> Option<MailOptions> {
+    let encryption = match entry.mail_encryption {
+        MailEncryptionName::Tls => MailEncryption::Tls,
+        MailEncryptionName::StartTls => MailEncryption::StartTls,
+        MailEncryptionName::None => MailEncryption::None,
+    };
+    let server = entry.mail_server.as_ref()?;
+    let (server, port) = match server.rsplit_once(':') {
+        Some((name, port)) => match port.parse() {
+            Ok(port) => (name.to_owned(), port),
+            Err(_) => {
+                problems.push(entry.refuse(Transfers::mail_server, "invalid port: expected 1 to 65535"));
+                return None;
+            }
+        },
+        None => (server.clone(), default_port(encryption)),
+    };
+    let Some(from) = entry.mail_from.clone() else {
+        problems.push(entry.refuse(Transfers::mail_server, "requires transfers.mail_from"));
+        return None;
+    };
+    let credentials = match (&entry.mail_user, &entry.mail_password_file) {
+        (Some(user), Some(file)) => Some((user.clone(), document.folder.join(file))),
+        (None, None) => None,
+        _ => {
+            let reason = "mail_user and mail_password_file must be set together";
+            problems.push(entry.refuse(Transfers::mail_server, reason));
+            None
+        }
+    };
+    Some(MailOptions { server, port, encryption, credentials, from })
+}
+
+/// The port of each kind of encryption (RFC 8314, RFC 6409, RFC 5321).
+const fn default_port(encryption: MailEncryption) -> u16 {
+    match encryption {
+        MailEncryption::Tls => 465,
+        MailEncryption::StartTls => 587,
+        MailEncryption::None => 25,
+    }
+}

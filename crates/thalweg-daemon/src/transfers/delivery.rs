@@ -1,0 +1,287 @@
+//! Delivers PRCA reports: by HTTP requests, and by e-mail (SMTP, RFC 5321).
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use lettre::message::header::ContentType;
+use lettre::message::{Attachment, Mailbox, MultiPart, SinglePart};
+use lettre::transport::smtp::authentication::Credentials;
+use lettre::transport::smtp::client::{Tls, TlsParameters};
+use lettre::{Message, SmtpTransport, Transport as _};
+use thalweg_api::{ReportSubject, TransferReportFile, TransferSubscription};
+use thalweg_wire::web_url::hide_secrets_within;
+use thalweg_wire::{Secret, WebUrl};
+use ureq::Agent;
+
+/// Timeout of a delivery.
+const TIMEOUT: Duration = Duration::from_secs(20);
+
+/// The server that takes e-mail.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MailOptions {
+    /// Its name.
+    pub server: String,
+    /// Its port.
+    pub port: u16,
+    /// How the connection is encrypted.
+    pub encryption: MailEncryption,
+    /// User, and the file with the password, if it needs them.
+    pub credentials: Option<(String, PathBuf)>,
+    /// Address of the sender.
+    pub from: String,
+}
+
+/// How the connection to a mail server is encrypted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MailEncryption {
+    /// From the beginning.
+    Tls,
+    /// After STARTTLS (RFC 3207), or not at all.
+    StartTls,
+    /// Not: for a server on this host.
+    None,
+}
+
+/// Delivers reports.
+#[derive(Debug)]
+pub(super) struct Deliverer {
+    mail: Option<MailOptions>,
+    password: Option<Secret>,
+    agent: Agent,
+}
+
+impl Deliverer {
+    /// Creates a deliverer, with the password of the mail server.
+    pub(super) fn new(mail: Option<MailOptions>, password: Option<Secret>) -> Deliverer {
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .timeout_global(Some(TIMEOUT))
+            .build();
+        Deliverer { mail, password, agent: config.new_agent() }
+    }
+
+    /// Returns why a delivery is impossible; `None` if it is not.
+    pub(super) fn problem(&self, delivery: &thalweg_api::Delivery) -> Option<String> {
+        let thalweg_api::Delivery { webhook, email } = delivery;
+        if webhook.is_none() && email.is_none() {
+            return Some("expected webhook, email, or both".to_owned());
+        }
+        if let Some(Err(error)) = webhook.as_ref().map(|url| url.parse::<WebUrl>()) {
+            return Some(error.to_string());
+        }
+        if let Some(email) = email {
+            if self.mail.is_none() {
+                return Some("no mail server is configured (transfers.mail_server)".to_owned());
+            }
+            if let Err(error) = email.parse::<Mailbox>() {
+                return Some(format!("invalid e-mail address {email:?}: {error}"));
+            }
+        }
+        None
+    }
+
+    /// Delivers a report by all ways of a subscription.
+    ///
+    /// # Errors
+    /// A message without secrets, if one of them failed.
+    pub(super) fn deliver(
+        &self,
+        subscription: &TransferSubscription,
+        report: &TransferReportFile,
+        html: &str,
+        json: &str,
+    ) -> Result<(), String> {
+        if let Some(url) = &subscription.delivery.webhook {
+            let url: WebUrl = url.parse().map_err(|error| format!("webhook: {error}"))?;
+            let response = self.agent.post(url.expose()).content_type("application/json").send(json);
+            let status = response
+                .map_err(|error| format!("webhook: {}", hide_secrets_within(&error.to_string())))?
+                .status();
+            if !status.is_success() {
+                return Err(format!("webhook: status {status}"));
+            }
+        }
+        match (&subscription.delivery.email, &self.mail) {
+            (Some(to), Some(options)) => {
+                let message =
+                    message(options, to, report, html).map_err(|error| format!("e-mail: {error}"))?;
+                transport(options, self.password.as_ref())
+                    .and_then(|transport| transport.send(&message))
+                    .map(drop)
+                    .map_err(|error| format!("e-mail: {error}"))
+            }
+            (Some(_), None) => Err("e-mail: no mail server is configured (transfers.mail_server)".to_owned()),
+            (None, _) => Ok(()),
+        }
+    }
+}
+
+fn transport(
+    options: &MailOptions,
+    password: Option<&Secret>,
+) -> Result<SmtpTransport, lettre::transport::smtp::Error> {
+    let parameters = || TlsParameters::new(options.server.clone());
+    let tls = match options.encryption {
+        MailEncryption::Tls => Tls::Wrapper(parameters()?),
+        MailEncryption::StartTls => Tls::Opportunistic(parameters()?),
+        MailEncryption::None => Tls::None,
+    };
+    let mut builder =
+        SmtpTransport::builder_dangerous(&options.server).port(options.port).tls(tls).timeout(Some(TIMEOUT));
+    if let (Some((user, _)), Some(password)) = (&options.credentials, password) {
+        builder = builder.credentials(Credentials::new(user.clone(), password.expose().to_owned()));
+    }
+    Ok(builder.build())
+}
+
+/// Returns a message with a summary, and the report as an attached page.
+fn message(
+    options: &MailOptions,
+    to: &str,
+    report: &TransferReportFile,
+    html: &str,
+) -> Result<Message, Box<dyn std::error::Error>> {
+    let subject = match report.subject {
+        ReportSubject::User | ReportSubject::All => {
+            format!("{} of {} transfers were slow", report.slow, report.transfers)
+        }
+        ReportSubject::Host => {
+            format!("{}: {} of {} transfers were slow", report.name, report.slow, report.transfers)
+        }
+    };
+    let day = |time: thalweg_api::UtcTime| time.to_string().get(..16).unwrap_or_default().replace('T', " ");
+    let text = format!(
+        "{subject}, from {} to {} (UTC).\n\nThe attached page names the cause of each, with the evidence, and what to change.\n",
+        day(report.start),
+        day(report.end)
+    );
+    let name = report.html.rsplit('/').next().unwrap_or("report.html");
+    let page = Attachment::new(name.to_owned()).body(html.to_owned(), ContentType::TEXT_HTML);
+    Ok(Message::builder()
+        .from(options.from.parse()?)
+        .to(to.parse()?)
+        .subject(format!("Slow transfers: {subject}"))
+        .multipart(MultiPart::mixed().singlepart(SinglePart::plain(text)).singlepart(page))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead as _, BufReader, Write as _};
+    use std::net::TcpListener;
+    use std::thread::JoinHandle;
+
+    use thalweg_api::{Delivery, UtcTime};
+    use thalweg_wire::Timestamp;
+
+    use super::*;
+
+    /// A mail server that takes one message. Returns what it was told.
+    fn mail_server() -> (u16, JoinHandle<String>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let thread = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut reader = BufReader::new(stream.try_clone().unwrap());
+            let mut heard = String::new();
+            stream.write_all(b"220 test\r\n").unwrap();
+            let mut is_data = false;
+            loop {
+                let mut line = String::new();
+                if reader.read_line(&mut line).unwrap() == 0 {
+                    return heard;
+                }
+                heard += &line;
+                let answer = match line.trim_end() {
+                    "." if is_data => {
+                        is_data = false;
+                        "250 taken\r\n"
+                    }
+                    _ if is_data => continue,
+                    "DATA" => {
+                        is_data = true;
+                        "354 go on\r\n"
+                    }
+                    "QUIT" => {
+                        stream.write_all(b"221 bye\r\n").unwrap();
+                        return heard;
+                    }
+                    _ => "250 ok\r\n",
+                };
+                stream.write_all(answer.as_bytes()).unwrap();
+            }
+        });
+        (port, thread)
+    }
+
+    fn report() -> (TransferSubscription, TransferReportFile) {
+        let time = UtcTime(Timestamp(1_795_352_700_000_000_000));
+        let report = TransferReportFile {
+            subject: ReportSubject::Host,
+            name: "dtn1".to_owned(),
+            start: time,
+            end: time,
+            made: time,
+            transfers: 40,
+            slow: 3,
+            causes: [("streams".to_owned(), 3)].into(),
+            html: "transfers/p/host-dtn1.html".to_owned(),
+            json: "transfers/p/host-dtn1.json".to_owned(),
+        };
+        let subscription = TransferSubscription {
+            subject: ReportSubject::Host,
+            name: "dtn1".to_owned(),
+            delivery: Delivery { webhook: None, email: Some("Nora <nora@example.net>".to_owned()) },
+            delivered: None,
+            made: None,
+            failure: String::new(),
+        };
+        (subscription, report)
+    }
+
+    #[test]
+    fn a_report_is_sent_as_a_page_attached_to_a_summary() {
+        let (port, server) = mail_server();
+        let options = Some(MailOptions {
+            server: "127.0.0.1".to_owned(),
+            port,
+            encryption: MailEncryption::None,
+            credentials: None,
+            from: "thalweg@example.net".to_owned(),
+        });
+        let deliverer = Deliverer::new(options, None);
+        let (subscription, report) = report();
+        assert_eq!(deliverer.problem(&subscription.delivery), None);
+        deliverer.deliver(&subscription, &report, "<p>page</p>", "{}").unwrap();
+        drop(deliverer);
+        let heard = server.join().unwrap();
+        for expected in [
+            "MAIL FROM:<thalweg@example.net>",
+            "RCPT TO:<nora@example.net>",
+            "Subject: Slow transfers: dtn1: 3 of 40 transfers were slow",
+            "host-dtn1.html",
+            "<p>page</p>",
+        ] {
+            assert!(heard.contains(expected), "{expected} in {heard}");
+        }
+    }
+
+    #[test]
+    fn impossible_deliveries_are_refused_and_failures_have_no_secrets() {
+        let deliverer = Deliverer::new(None, None);
+        let problem = |webhook: Option<&str>, email: Option<&str>| {
+            deliverer
+                .problem(&Delivery { webhook: webhook.map(str::to_owned), email: email.map(str::to_owned) })
+        };
+        assert_eq!(problem(None, None).unwrap(), "expected webhook, email, or both");
+        assert!(problem(None, Some("a@b.c")).unwrap().contains("transfers.mail_server"));
+        assert!(problem(Some("ftp://x"), None).unwrap().starts_with("invalid URL"));
+        assert_eq!(problem(Some("https://example.net/hook?token=secret"), None), None);
+        let (subscription, report) = report();
+        let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let delivery = Delivery { webhook: Some(format!("http://{free}/?token=secret")), email: None };
+        let subscription = TransferSubscription { delivery, ..subscription };
+        let failure = deliverer.deliver(&subscription, &report, "", "{}").unwrap_err();
+        assert!(failure.starts_with("webhook: ") && !failure.contains("secret"), "{failure}");
+    }
+}

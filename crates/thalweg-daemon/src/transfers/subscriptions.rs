@@ -1,0 +1,209 @@
+//! Subscriptions to PRCA reports: a file, and when which is due.
+//!
+//! A subscriber gets the report of the latest analysis, if it has slow transfers, and at most one a day.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use thalweg_api::{
+    Delivery, ReportSubject, TransferReportFile, TransferReports, TransferSubscription,
+    TransferSubscriptions, UtcTime,
+};
+use thalweg_wire::{Nanos, Timestamp};
+
+/// Minimum time between two reports to a subscriber.
+const DAY: Nanos = Nanos::from_secs(24 * 3_600);
+
+/// Maximum number of subscriptions.
+const MAX_SUBSCRIPTIONS: usize = 10_000;
+
+/// Time after a failure before the next attempt.
+const RETRY: Nanos = Nanos::from_secs(600);
+
+/// What a subscription is to.
+pub(super) type Key = (ReportSubject, String);
+
+/// The subscriptions, and their file.
+#[derive(Debug)]
+pub(super) struct Subscriptions {
+    path: PathBuf,
+    entries: BTreeMap<Key, TransferSubscription>,
+    /// Times of failures of this run.
+    failed: BTreeMap<Key, Timestamp>,
+}
+
+impl Subscriptions {
+    /// Reads the file, if it exists.
+    ///
+    /// # Errors
+    /// If it cannot be read, or contains something else.
+    pub(super) fn open(path: &Path) -> io::Result<Subscriptions> {
+        let list = match fs::read_to_string(path) {
+            Ok(text) => serde_json::from_str::<TransferSubscriptions>(&text).map_err(io::Error::other)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                TransferSubscriptions { subscriptions: Vec::new() }
+            }
+            Err(error) => return Err(error),
+        };
+        let entries = list.subscriptions.into_iter().map(|of| ((of.subject, of.name.clone()), of));
+        Ok(Subscriptions { path: path.to_owned(), entries: entries.collect(), failed: BTreeMap::new() })
+    }
+
+    /// Returns all subscriptions.
+    pub(super) fn list(&self) -> TransferSubscriptions {
+        TransferSubscriptions { subscriptions: self.entries.values().cloned().collect() }
+    }
+
+    /// Adds a subscription, or changes where it is delivered.
+    ///
+    /// # Errors
+    /// If there are too many, or the file cannot be written.
+    pub(super) fn set(&mut self, key: Key, delivery: Delivery) -> io::Result<()> {
+        if self.entries.len() >= MAX_SUBSCRIPTIONS && !self.entries.contains_key(&key) {
+            return Err(io::Error::other(format!("{MAX_SUBSCRIPTIONS} subscriptions, the maximum")));
+        }
+        let mut entries = self.entries.clone();
+        let (subject, name) = key.clone();
+        let new = || TransferSubscription {
+            subject,
+            name,
+            delivery: Delivery::default(),
+            delivered: None,
+            made: None,
+            failure: String::new(),
+        };
+        entries.entry(key.clone()).or_insert_with(new).delivery = delivery;
+        self.write(entries)?;
+        self.failed.remove(&key);
+        Ok(())
+    }
+
+    /// Removes a subscription. Returns whether there was one.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub(super) fn remove(&mut self, key: &Key) -> io::Result<bool> {
+        let mut entries = self.entries.clone();
+        let existed = entries.remove(key).is_some();
+        if existed {
+            self.write(entries)?;
+        }
+        Ok(existed)
+    }
+
+    /// Returns the subscriptions that are due, with their reports.
+    pub(super) fn due(
+        &self,
+        list: &TransferReports,
+        now: Timestamp,
+    ) -> Vec<(TransferSubscription, TransferReportFile)> {
+        let report = |of: &TransferSubscription| {
+            let is_subject =
+                |report: &&TransferReportFile| (report.subject, &report.name) == (of.subject, &of.name);
+            let latest =
+                list.reports.iter().filter(is_subject).max_by_key(|report| (report.made, report.end));
+            latest.filter(|report| report.slow > 0 && of.made.is_none_or(|made| made < report.made)).cloned()
+        };
+        let passed = |since: Timestamp| Nanos(now.0.saturating_sub(since.0));
+        let due = self.entries.iter().filter_map(|(key, of)| {
+            let is_day = of.delivered.is_none_or(|then| passed(then.0) >= DAY);
+            let may_retry = self.failed.get(key).is_none_or(|then| passed(*then) >= RETRY);
+            (is_day && may_retry).then(|| report(of)).flatten().map(|report| (of.clone(), report))
+        });
+        due.collect()
+    }
+
+    /// Records an attempt. A failure is tried again.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub(super) fn record(
+        &mut self,
+        key: &Key,
+        made: UtcTime,
+        now: Timestamp,
+        result: Result<(), String>,
+    ) -> io::Result<()> {
+        let mut entries = self.entries.clone();
+        // It may have been removed meanwhile.
+        let Some(entry) = entries.get_mut(key) else { return Ok(()) };
+        match result {
+            Ok(()) => {
+                (entry.delivered, entry.made) = (Some(UtcTime(now)), Some(made));
+                entry.failure.clear();
+                self.failed.remove(key);
+            }
+            Err(failure) => {
+                entry.failure = failure;
+                self.failed.insert(key.clone(), now);
+            }
+        }
+        self.write(entries)
+    }
+
+    /// Replaces the file as a whole, then the entries.
+    fn write(&mut self, entries: BTreeMap<Key, TransferSubscription>) -> io::Result<()> {
+        let list = TransferSubscriptions { subscriptions: entries.values().cloned().collect() };
+        let temporary = self.path.with_extension("part");
+        let mut file = File::create(&temporary)?;
+        file.write_all(&serde_json::to_vec_pretty(&list).map_err(io::Error::other)?)?;
+        file.sync_all()?;
+        fs::rename(&temporary, &self.path)?;
+        self.entries = entries;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(hours: u64) -> Timestamp {
+        Timestamp(hours * 3_600_000_000_000)
+    }
+
+    fn list(made: Timestamp, slow: u64) -> TransferReports {
+        let report = TransferReportFile {
+            subject: ReportSubject::User,
+            name: "alice".to_owned(),
+            transfers: 9,
+            slow,
+            causes: [("streams".to_owned(), slow)].into(),
+            start: UtcTime(at(0)),
+            end: UtcTime(made),
+            made: UtcTime(made),
+            html: "transfers/p/a.html".to_owned(),
+            json: "transfers/p/a.json".to_owned(),
+        };
+        TransferReports { made: UtcTime(made), outdated: false, left_out: 0, reports: vec![report] }
+    }
+
+    #[test]
+    fn a_subscriber_gets_a_new_report_at_most_once_a_day() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("subscriptions.json");
+        let mut subscriptions = Subscriptions::open(&path).unwrap();
+        let key = (ReportSubject::User, "alice".to_owned());
+        let delivery = Delivery { webhook: None, email: Some("alice@example.net".to_owned()) };
+        subscriptions.set(key.clone(), delivery).unwrap();
+        subscriptions.set((ReportSubject::Host, "alice".to_owned()), Delivery::default()).unwrap();
+        let due =
+            |subscriptions: &Subscriptions, list: &TransferReports, now| subscriptions.due(list, now).len();
+        assert_eq!(due(&subscriptions, &list(at(1), 0), at(2)), 0, "nothing was slow");
+        let first = list(at(1), 3);
+        assert_eq!(due(&subscriptions, &first, at(2)), 1);
+        subscriptions.record(&key, first.made, at(2), Err("refused".to_owned())).unwrap();
+        assert_eq!(due(&subscriptions, &first, at(2)), 0, "not at once again");
+        assert_eq!(due(&subscriptions, &first, at(3)), 1);
+        subscriptions.record(&key, first.made, at(3), Ok(())).unwrap();
+        let mut subscriptions = Subscriptions::open(&path).unwrap();
+        assert_eq!(due(&subscriptions, &first, at(48)), 0, "the same analysis");
+        let second = list(at(20), 1);
+        assert_eq!(due(&subscriptions, &second, at(20)), 0, "the same day");
+        assert_eq!(due(&subscriptions, &second, at(27)), 1);
+        assert!(subscriptions.remove(&key).unwrap() && !subscriptions.remove(&key).unwrap());
+        assert_eq!(Subscriptions::open(&path).unwrap().list().subscriptions.len(), 1);
+    }
+}
