@@ -14,4 +14,5 @@ pub mod sketch;
 mod task_text;
 mod terminal;
 pub mod top;
+pub mod transfers;
 pub mod watch;

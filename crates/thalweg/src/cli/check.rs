@@ -61,6 +61,7 @@ fn check(path: &Path, kind: Option<FileKind>, interfaces: InterfaceCheck) -> any
     let described = match kind {
         FileKind::Daemon => daemon(path, interfaces)?,
         FileKind::Watch => watch(path)?,
+        FileKind::TransfersAgent => transfers_agent(path)?,
         FileKind::Experiment => experiment(path)?,
         FileKind::Topology => {
             let topology =
@@ -87,6 +88,11 @@ fn daemon(path: &Path, interfaces: InterfaceCheck) -> anyhow::Result<String> {
             Err(UsageError(errors.join("\n")).into())
         }
     }
+}
+
+fn transfers_agent(path: &Path) -> anyhow::Result<String> {
+    let described = thalweg_transfers::settings::describe(path);
+    Ok(format!("{}: OK\n{}", path.display(), described.map_err(|error| UsageError(error.to_string()))?))
 }
 
 fn watch(path: &Path) -> anyhow::Result<String> {

@@ -92,6 +92,7 @@ impl ExitCode {
                 || cause.is::<SweepError>()
                 || cause.is::<thalweg_daemon::config::ConfigError>()
                 || cause.is::<thalweg_http::access::AccessError>()
+                || cause.is::<thalweg_transfers::settings::SettingsError>()
                 || cause.is::<ClientError>()
                 || cause.is::<RequestError>()
                 || matches!(

@@ -16,6 +16,8 @@ pub(super) enum FileKind {
     Daemon,
     /// Configuration of thalweg watch
     Watch,
+    /// Configuration of thalweg transfers agent
+    TransfersAgent,
     /// Experiment of thalweg emulate
     Experiment,
     /// Network topology
@@ -26,14 +28,21 @@ pub(super) enum FileKind {
 
 impl FileKind {
     /// Order of preference if several kinds match equally well.
-    pub(super) const DETECTION_ORDER: [FileKind; 5] =
-        [FileKind::Daemon, FileKind::Experiment, FileKind::Watch, FileKind::Topology, FileKind::State];
+    pub(super) const DETECTION_ORDER: [FileKind; 6] = [
+        FileKind::Daemon,
+        FileKind::Experiment,
+        FileKind::Watch,
+        FileKind::TransfersAgent,
+        FileKind::Topology,
+        FileKind::State,
+    ];
 
     /// Returns the schema of this kind of file.
     pub(super) fn schema(self) -> &'static Schema {
         match self {
             FileKind::Daemon => &thalweg_daemon::config::table::SCHEMA,
             FileKind::Watch => &config::settings::SCHEMA,
+            FileKind::TransfersAgent => &thalweg_transfers::settings::SCHEMA,
             FileKind::Experiment => &thalweg_experiment::experiment::SCHEMA,
             FileKind::Topology => &sections::TOPOLOGY,
             FileKind::State => &sections::STATE,
@@ -45,6 +54,7 @@ impl FileKind {
         match self {
             FileKind::Daemon => "configuration of thalweg serve",
             FileKind::Watch => "configuration of thalweg watch",
+            FileKind::TransfersAgent => "configuration of thalweg transfers agent",
             FileKind::Experiment => "experiment of thalweg emulate",
             FileKind::Topology => "network topology",
             FileKind::State => "network topology and state",

@@ -1,4 +1,5 @@
-//! `thalweg completions` and `thalweg man`, generated from the command line definition and from that of `thalweg flows`.
+//! `thalweg completions` and `thalweg man`, generated from the command line definition and from those of `thalweg flows` and
+//! `thalweg transfers`.
 
 use std::ffi::OsString;
 
@@ -24,7 +25,10 @@ pub(super) struct CompletionsArgs {
 /// Subcommands of `thalweg flows`, whose parser is in Python. `python/thalweg/cli/description.py` writes the file.
 const FLOWS: &str = include_str!("flows.json");
 
-/// A subcommand of `thalweg flows`.
+/// Subcommands of `thalweg transfers` that are in Python, likewise.
+const TRANSFERS: &str = include_str!("transfers.json");
+
+/// A subcommand in Python.
 #[derive(Deserialize)]
 struct Analysis {
     name: &'static str,
@@ -92,24 +96,33 @@ impl ManArgs {
     }
 }
 
-/// Returns the command line definition, complete with the subcommands of `thalweg flows`.
+/// Returns the command line definition, complete with the subcommands in Python.
 fn documented() -> Command {
-    command().mut_subcommand("flows", |flows| {
-        let analyses: Vec<Analysis> = serde_json::from_str(FLOWS).expect("the file describes commands");
-        let complete = Command::new("flows").subcommands(analyses.into_iter().map(Analysis::command));
+    let analyses = |text: &'static str| -> Vec<Analysis> {
+        serde_json::from_str(text).expect("the file describes commands")
+    };
+    let program = command().mut_subcommand("flows", |flows| {
+        let commands = analyses(FLOWS).into_iter().map(Analysis::command);
         let help = flows.get_long_about().map(ToString::to_string).unwrap_or_default();
+        let complete = Command::new("flows").subcommands(commands);
         complete.about(flows.get_about().cloned().unwrap_or_default()).long_about(help)
+    });
+    program.mut_subcommands(|transfers| match transfers.get_name() {
+        "transfers" => analyses(TRANSFERS).into_iter().fold(transfers, |transfers, analysis| {
+            transfers.mut_subcommand(analysis.name, |_| analysis.command())
+        }),
+        _ => transfers,
     })
 }
 
-/// Returns the help of a subcommand of `thalweg flows`, or of `thalweg flows` if there is none of this name.
-pub(super) fn flows_help(subcommand: Option<&OsString>) -> String {
+/// Returns the help of a subcommand of `thalweg flows` or `thalweg transfers`, or of the command if there is none of this name.
+pub(super) fn python_help(command: &str, subcommand: Option<&OsString>) -> String {
     let program = documented();
-    let flows = program.find_subcommand("flows").expect("the program has this command");
+    let outer = program.find_subcommand(command).expect("the program has this command");
     let name = subcommand.and_then(|name| name.to_str()).unwrap_or_default();
-    let (command, name) = match flows.find_subcommand(name) {
-        Some(command) => (command, format!("thalweg flows {name}")),
-        None => (flows, "thalweg flows".to_owned()),
+    let (command, name) = match outer.find_subcommand(name) {
+        Some(inner) => (inner, format!("thalweg {command} {name}")),
+        None => (outer, format!("thalweg {command}")),
     };
     command.clone().bin_name(name).render_long_help().to_string()
 }

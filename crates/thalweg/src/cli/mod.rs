@@ -2,7 +2,9 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `watch`, `collect`, `serve`, `check`, `schema`, `top`, `emulate`, `endpoint`, `flows`, `sketch`, `synth`, `lab`, `topology`, `settings_file` | one command each |
+//! | `watch`, `collect`, `serve`, `check`, `schema`, `top`, `emulate`, `endpoint`, `flows`, `transfers`, `sketch`, `synth`, `lab`, `topology`, `settings_file` | one command each |
+//! | `python` | runs commands that are in Python |
+//! | `api` | options with which a command reaches a daemon |
 //! | `generated` | `completions` and `man` |
 //! | `file_kind` | detection of file kinds |
 //! | `examples` | examples and exit codes in `--help`, man pages and the reference |
@@ -10,6 +12,7 @@
 //! | `version` | the text of `--version` |
 //! | `exit_code` | exit codes |
 
+mod api;
 mod check;
 mod collect;
 mod emulate;
@@ -22,6 +25,7 @@ mod flows;
 mod generated;
 #[cfg(target_os = "linux")]
 mod lab;
+mod python;
 mod real_time;
 pub mod reference;
 mod schema;
@@ -31,6 +35,8 @@ mod sketch;
 mod synth;
 mod top;
 mod topology;
+#[cfg(target_os = "linux")]
+mod transfers;
 mod version;
 mod watch;
 
@@ -93,6 +99,8 @@ enum Command {
     Endpoint(Box<endpoint::EndpointArgs>),
     Sketch(sketch::SketchArgs),
     Flows(flows::FlowsArgs),
+    #[cfg(target_os = "linux")]
+    Transfers(transfers::TransfersArgs),
     Synth(Box<synth::SynthArgs>),
     #[cfg(target_os = "linux")]
     Lab(lab::LabArgs),
@@ -160,6 +168,8 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Endpoint(args) => args.run(),
         Command::Sketch(args) => args.run().map(|()| ExitCode::Complete),
         Command::Flows(args) => args.run(),
+        #[cfg(target_os = "linux")]
+        Command::Transfers(args) => args.run(),
         Command::Synth(args) => args.run().map(|()| ExitCode::Complete),
         #[cfg(target_os = "linux")]
         Command::Lab(args) => args.run().map(|()| ExitCode::Complete),

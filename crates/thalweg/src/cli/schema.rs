@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     /// Files of each kind in the repository.
-    const EXAMPLES: [(FileKind, &[&str]); 4] = [
+    const EXAMPLES: [(FileKind, &[&str]); 5] = [
         (
             FileKind::Daemon,
             &[
@@ -72,6 +72,7 @@ mod tests {
             ],
         ),
         (FileKind::Watch, &[]),
+        (FileKind::TransfersAgent, &["examples/transfers/agent.toml"]),
     ];
 
     /// Checks a schema, valid documents and invalid documents with Python's `jsonschema`. Exit code 0 if all are as expected.
@@ -155,6 +156,10 @@ for document in wrong:
                         "[live]\nring_size = '64 apples'\n",
                         "[detection]\nprotocol_filter = 'icmp'\n",
                     ]
+                }
+                FileKind::TransfersAgent => {
+                    right.push(thalweg_transfers::settings::default_file());
+                    &["[[log]]\npath = 'a'\nformat = 'ftp'\n", "[agent]\nnames = 'salted'\n"]
                 }
                 FileKind::Experiment => &[
                     "[topology]\nshape = 'rack'\n",

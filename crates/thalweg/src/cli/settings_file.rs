@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 
 use crate::config;
 
-/// Print an example configuration file, with explanations, of `serve` or `watch`.
+/// Print an example configuration file, with explanations, of `serve`, `watch` or the agent of `transfers`.
 ///
 /// The file contains every key, with its default if it has one. `thalweg check FILE` checks a file.
 #[derive(Args, Debug)]
@@ -21,6 +21,8 @@ enum ConfiguredCommand {
     Serve,
     /// Live view, summary and JSON of flows
     Watch,
+    /// Agent of a transfer host
+    TransfersAgent,
 }
 
 impl ConfigArgs {
@@ -32,6 +34,7 @@ impl ConfigArgs {
         super::print(match self.command {
             ConfiguredCommand::Serve => thalweg_daemon::config::default_file(),
             ConfiguredCommand::Watch => config::default_file(),
+            ConfiguredCommand::TransfersAgent => thalweg_transfers::settings::default_file(),
         })
     }
 }

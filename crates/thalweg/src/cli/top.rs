@@ -1,12 +1,11 @@
 //! `thalweg top`.
 
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
 
 use clap::Args;
-use thalweg_api::client::ClientOptions;
 use thalweg_measure::filter::{FilterError, FlowFilter, SAMPLED};
 
+use super::api::ApiArgs;
 use super::exit_code::UsageError;
 use crate::top::{self, Show, TopOptions};
 
@@ -16,9 +15,8 @@ use crate::top::{self, Show, TopOptions};
 /// links once if standard output is not a terminal.
 #[derive(Args, Debug)]
 pub(super) struct TopArgs {
-    /// URL of the daemon's API: http://HOST:PORT or https://HOST:PORT.
-    #[arg(long, value_name = "URL", default_value_t = ClientOptions::default_api())]
-    api: String,
+    #[command(flatten)]
+    api: ApiArgs,
 
     /// Print a table of links and exit.
     #[arg(long, conflicts_with = "json")]
@@ -34,24 +32,6 @@ pub(super) struct TopArgs {
     /// where `f` changes it. Links count all their flows.
     #[arg(long, value_name = "FILTER", value_parser = filter, conflicts_with_all = ["once", "json"])]
     filter: Option<FlowFilter>,
-
-    /// File with the API token, readable only by you.
-    ///
-    /// Contains the token alone, or a line NAME SCOPE SECRET as in the daemon's token file. Needs the scope `read`.
-    #[arg(long, value_name = "FILE", help_heading = "Access")]
-    token_file: Option<PathBuf>,
-
-    /// CA certificates to trust (PEM) instead of the public ones.
-    #[arg(long, value_name = "FILE", help_heading = "Access")]
-    ca_file: Option<PathBuf>,
-
-    /// Client certificate chain (PEM), leaf first.
-    #[arg(long, value_name = "FILE", help_heading = "Access", requires = "client_key")]
-    client_certificate: Option<PathBuf>,
-
-    /// Private key of the client certificate (PEM).
-    #[arg(long, value_name = "FILE", help_heading = "Access", requires = "client_certificate")]
-    client_key: Option<PathBuf>,
 }
 
 impl TopArgs {
@@ -78,13 +58,7 @@ impl TopArgs {
             () if self.once || !is_terminal => Show::Once,
             () => Show::LiveView,
         };
-        let client = ClientOptions {
-            api: self.api,
-            token_file: self.token_file,
-            ca: self.ca_file,
-            client_certificate: self.client_certificate.zip(self.client_key),
-        };
-        TopOptions { client, show, filter: self.filter.unwrap_or_default() }
+        TopOptions { client: self.api.options(), show, filter: self.filter.unwrap_or_default() }
     }
 }
 

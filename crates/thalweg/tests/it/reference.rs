@@ -35,6 +35,11 @@ fn the_daemon_configuration_reference_is_current() {
 }
 
 #[test]
+fn the_transfer_agent_configuration_reference_is_current() {
+    check("transfer-agent-configuration.md", &thalweg_transfers::settings::reference());
+}
+
+#[test]
 fn the_topology_reference_is_current() {
     check("topology-file.md", &thalweg_network::topology::file::reference());
 }

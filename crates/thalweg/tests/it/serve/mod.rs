@@ -17,6 +17,7 @@ mod polls_openflow;
 mod slow;
 mod threshold;
 mod threshold_poll;
+mod transfers;
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
