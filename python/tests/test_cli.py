@@ -22,7 +22,7 @@ from thalweg.cli.reference import command_line
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
 REFERENCE = Path(__file__).parents[2] / "docs/reference/flows-command-line.md"
-DESCRIPTION = Path(__file__).parents[2] / "crates/thalweg/src/cli/flows.json"
+DESCRIPTIONS = Path(__file__).parents[2] / "crates/thalweg/src/cli"
 
 TRANSFERS = [
     Transfer("192.0.2.1", "198.51.100.1", 64500, 64501, DAY + timedelta(hours=1), minutes=2, flows=4, bytes=12 * 10**9),
@@ -234,11 +234,13 @@ def test_the_reference_page_matches_the_parser() -> None:
     )
 
 
-def test_the_rust_description_matches_the_parser() -> None:
+@pytest.mark.parametrize("program", ["flows", "transfers"])
+def test_the_rust_description_matches_the_parser(program: str) -> None:
+    path = DESCRIPTIONS / f"{program}.json"
     if "THALWEG_REFRESH_GOLDEN" in os.environ:
-        DESCRIPTION.write_text(description(), encoding="utf-8")
-    assert DESCRIPTION.read_text(encoding="utf-8") == description(), (
-        "crates/thalweg/src/cli/flows.json is out of date: THALWEG_REFRESH_GOLDEN=1 .venv/bin/pytest python/tests/test_cli.py"
+        path.write_text(description(program), encoding="utf-8")
+    assert path.read_text(encoding="utf-8") == description(program), (
+        f"crates/thalweg/src/cli/{program}.json is out of date: THALWEG_REFRESH_GOLDEN=1 .venv/bin/pytest python/tests/test_cli.py"
     )
 
 
@@ -251,6 +253,6 @@ def test_a_closed_pipe_is_not_an_error(data: str) -> None:
     assert run.returncode == cli.COMPLETE
 
 
-def test_the_module_only_has_flows() -> None:
+def test_the_module_has_flows_and_transfers() -> None:
     run = subprocess.run([sys.executable, "-m", "thalweg", "watch"], capture_output=True, text=True, check=False)
-    assert (run.returncode, run.stderr) == (cli.USAGE, "usage: python -m thalweg flows COMMAND ...\n")
+    assert (run.returncode, run.stderr) == (cli.USAGE, "usage: python -m thalweg flows|transfers COMMAND ...\n")

@@ -5,6 +5,7 @@
     archive = thalweg.open("/var/lib/thalweg")
     archive.top("src").to_pandas()
     archive.flowsets().to_pandas()
+    print(archive.transfers.why("8f3c0a9d").text())
 
     with thalweg.connect("duckdb", memory_bytes=4 << 30) as engine:
         found = thalweg.analyse(engine.open("/var/lib/thalweg"))
@@ -19,9 +20,10 @@
 | `analysis` | flows and flowsets in one pass |
 | `groups`, `tables`, `statistics` | groups of hosts; Tables 2.2 to 2.4; quantiles and rate variability |
 | `interfaces` | interface counters and their rates |
+| `transfers` | why data transfers are slow: peers, verdicts, reports |
 | `filter`, `top`, `series` | nfdump's filter language, top talkers, time series |
 | `parameters`, `dimensions`, `schema` | definitions, dimensions to group by, columns of records |
-| `report`, `cli` | the page with tables and plots; `thalweg flows` |
+| `report`, `cli` | the page with tables and plots; `thalweg flows` and `thalweg transfers` |
 """
 
 import importlib

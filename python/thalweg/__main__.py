@@ -1,17 +1,17 @@
-"""`python -m thalweg flows ...`, which `thalweg flows ...` runs."""
+"""`python -m thalweg flows ...` and `transfers ...`, which `thalweg flows ...` and `thalweg transfers ...` run."""
 
 import sys
 
-from .cli import USAGE, main
+from .cli import PROGRAMS, USAGE, main
 
 
 def run() -> int:
-    """Runs `flows`, the only command implemented in Python."""
+    """Runs a command that is implemented in Python."""
     word, *arguments = sys.argv[1:] or [""]
-    if word != "flows":
-        print("usage: python -m thalweg flows COMMAND ...", file=sys.stderr)
+    if word not in PROGRAMS:
+        print(f"usage: python -m thalweg {'|'.join(PROGRAMS)} COMMAND ...", file=sys.stderr)
         return USAGE
-    return main(arguments)
+    return main(arguments, program=word)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,9 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .dataset import Dataset
 from .dimensions import ORDERS, Dimension, DimensionError, dimensions
@@ -19,7 +21,10 @@ from .observation import is_per_router
 from .parameters import Parameters
 from .quantities import names as listed
 from .quantities import span_us
-from .sources import moment
+from .sources import SourceError, TimeRange, moment
+
+if TYPE_CHECKING:
+    from .transfers import Transfers
 
 TABLES = ("records", "flows", "elephants", "flowsets")
 """Tables that can be queried."""
@@ -61,7 +66,9 @@ def open_archive(
         ValueError: If a time is invalid or has no time zone, or the end is before the start.
     """
     chosen = connect(engine) if isinstance(engine, str) else engine
-    return Archive(chosen.open(source, start=moment(start), end=moment(end)), parameters)
+    within = TimeRange(moment(start), moment(end))
+    records = chosen.open(source, start=within.start, end=within.end)
+    return Archive(records, parameters, directory=Path(source) if isinstance(source, str | Path) else None, within=within)
 
 
 @dataclass(frozen=True)
@@ -72,11 +79,15 @@ class Archive:
         records: The records.
         parameters: Definitions of flows, elephants and flowsets.
         progress: Called by compiled analyses with the steps done and the total steps.
+        directory: The source, if it is one path. The directory of a store also has transfers.
+        within: Times of reception.
     """
 
     records: Dataset
     parameters: Parameters = field(default_factory=Parameters)
     progress: Callable[[int, int], object] | None = None
+    directory: Path | None = None
+    within: TimeRange = field(default_factory=TimeRange)
     _computed: dict[str, Dataset] = field(default_factory=dict, repr=False, compare=False)
 
     def count(self) -> int:
@@ -89,7 +100,20 @@ class Archive:
         Raises:
             FilterError: If the filter is invalid.
         """
-        return Archive(self.matching(text), self.parameters, self.progress)
+        return Archive(self.matching(text), self.parameters, self.progress, self.directory, self.within)
+
+    @cached_property
+    def transfers(self) -> Transfers:
+        """The transfers that hosts reported to the server, and the reasons why they were slow.
+
+        Raises:
+            SourceError: If the source is not the directory of a store, or has no transfers.
+        """
+        from .transfers import Stored, Transfers
+
+        if self.directory is None or not self.directory.is_dir():
+            raise SourceError(f"{self.directory or 'several files'}: expected the directory of a store for transfers")
+        return Transfers(Stored(self.records.engine, self.directory, self.within))
 
     def flows(self) -> Dataset:
         """Returns flows, with the columns of `flows.COLUMNS`."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from .engines import Engine
 
-INSTANTS = ("received", "flow_start", "flow_end")
+INSTANTS = ("received", "flow_start", "flow_end", "start", "end", "time", "made")
 """Timestamp columns of files; in tables, their names end in `_us`."""
 
 

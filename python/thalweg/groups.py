@@ -83,9 +83,14 @@ class ByPrefix(Grouping):
     v6: int = 48
 
     def _grouped(self, flowsets: Dataset, end: str) -> ir.Table:
-        return _by_address(flowsets, end, self._prefix)
+        return _by_address(flowsets, end, self.name_of)
 
-    def _prefix(self, address: str) -> str:
+    def name_of(self, address: str) -> str:
+        """Returns the prefix of an address.
+
+        Raises:
+            ValueError: If it is not an address.
+        """
         if not address:
             return OTHER
         length = self.v6 if ":" in address else self.v4
@@ -133,7 +138,7 @@ class Sites(Grouping):
         return cls(found)
 
     def name_of(self, address: str) -> str:
-        """Returns the site of an address, or None."""
+        """Returns the site of an address, or `OTHER`."""
         if not address:
             return OTHER
         parsed = ipaddress.ip_address(address)

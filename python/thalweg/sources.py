@@ -18,6 +18,12 @@ from .quantities import instant
 _PARTITION = re.compile(r"date=(\d{4}-\d\d-\d\d)/hour=(\d\d?)(?:/|$)")
 _HOUR = timedelta(hours=1)
 
+FLOWS = "flows"
+"""Directory of the flow records within that of a collector."""
+
+OTHER_DATASETS = ("interface-counters", "transfers", "host-metrics", "connections", "hosts", "verdicts", "flowsets")
+"""Directories of the other datasets. A directory with one of them and without `flows` is a store without flow records."""
+
 
 class SourceError(ValueError):
     """No readable files at the source."""
@@ -85,14 +91,14 @@ def select(source: str | Path | Iterable[str | Path], within: TimeRange = TimeRa
 
     Args:
         source: A directory (a collector's, its `flows`, or any that holds Parquet files at some depth), a pattern
-            (`*`, `?`, `[...]`, `**`), a file, or several files.
+            (`*`, `?`, `[...]`, `**`), a file, or several files. A store without flow records has no files.
         within: Times of reception.
 
     Raises:
         SourceError: If no files are found.
     """
     files = _all_files(source)
-    if not files:
+    if not files and not _is_store(source):
         is_missing = isinstance(source, str | Path) and not glob.has_magic(str(source)) and not Path(source).exists()
         raise SourceError(f"{source}: {'no such file or directory' if is_missing else 'no Parquet files found'}")
     hours = {path: hour_of(path) for path in files}
@@ -107,8 +113,15 @@ def _all_files(source: str | Path | Iterable[str | Path]) -> list[str]:
         return [str(path) for path in source]
     path = Path(source)
     if path.is_dir():
-        flows = path / "flows"
+        flows = path / FLOWS
+        if not flows.is_dir() and _is_store(path):
+            return []
         return sorted(str(file) for file in (flows if flows.is_dir() else path).rglob("*.parquet"))
     if path.is_file():
         return [str(path)]
     return sorted(glob.glob(str(source), recursive=True))
+
+
+def _is_store(source: str | Path | Iterable[str | Path]) -> bool:
+    """Whether this is the directory of a store with other datasets than flow records."""
+    return isinstance(source, str | Path) and any((Path(source) / name).is_dir() for name in OTHER_DATASETS)

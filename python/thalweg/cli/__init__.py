@@ -1,15 +1,15 @@
-"""`thalweg flows`: one module per subcommand."""
+"""`thalweg flows`, one module per subcommand, and `thalweg transfers`."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from ..errors import QuestionError
-from . import flows, parser, query, report, series, top
+from . import flows, parser, query, report, series, top, transfers
 
 COMMANDS = (report, top, series, query, flows)
 
@@ -29,10 +29,14 @@ def build(now: datetime) -> argparse.ArgumentParser:
     return root
 
 
-def main(arguments: Sequence[str] | None = None, now: datetime | None = None) -> int:
-    """Runs the command line and returns the exit code."""
+PROGRAMS: Mapping[str, Callable[[datetime], argparse.ArgumentParser]] = {"flows": build, "transfers": transfers.build}
+"""Command lines by their first word."""
+
+
+def main(arguments: Sequence[str] | None = None, now: datetime | None = None, program: str = "flows") -> int:
+    """Runs a command line and returns the exit code."""
     try:
-        chosen = build(now or datetime.now(UTC)).parse_args(arguments)
+        chosen = PROGRAMS[program](now or datetime.now(UTC)).parse_args(arguments)
         chosen.run(chosen)
         sys.stdout.flush()
     except SystemExit as end:  # help or a usage error

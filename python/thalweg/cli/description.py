@@ -1,22 +1,24 @@
-"""The command line of `thalweg flows` as data, for shell completions and man pages of the program `thalweg`.
+"""The command lines of `thalweg flows` and `thalweg transfers` as data, for shell completions and man pages of the program `thalweg`.
 
-python -m thalweg.cli.description > crates/thalweg/src/cli/flows.json
+python -m thalweg.cli.description flows > crates/thalweg/src/cli/flows.json
+python -m thalweg.cli.description transfers > crates/thalweg/src/cli/transfers.json
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
 from datetime import UTC, datetime
 from typing import Any
 
-from . import build
+from . import PROGRAMS
 from .reference import subcommands
 
 
-def description() -> str:
-    """Returns all subcommands with their arguments, as JSON."""
-    commands = subcommands(build(datetime.fromtimestamp(0, UTC)))
+def description(program: str) -> str:
+    """Returns all subcommands of a program with their arguments, as JSON."""
+    commands = subcommands(PROGRAMS[program](datetime.fromtimestamp(0, UTC)))
     return json.dumps([{"name": name, **_command(parser)} for name, parser in commands.items()], indent=1) + "\n"
 
 
@@ -37,4 +39,4 @@ def _argument(action: argparse.Action) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    print(description(), end="")
+    print(description(sys.argv[1]), end="")

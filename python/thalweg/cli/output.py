@@ -27,12 +27,14 @@ _FORMATS: dict[str, Format] = {
     "flows": units.count,
     "records": units.count,
     "rate_bps": units.bit_rate,
+    "aspiration_bps": units.bit_rate,
+    "confidence": lambda number: f"{number:.2f}",
     "duration_ns": lambda ns: units.duration(None if ns is None else ns / 1e9),
     "share": units.share,
     "tcp_flags": lambda number: "".join(letter if number >> bit & 1 else "." for bit, letter in _FLAGS),
     "protocol": lambda number: PROTOCOLS.get(number, str(number)),
 }
-_HEADINGS = {"rate_bps": "rate", "duration_ns": "duration", "observation_domain_id": "domain"}
+_HEADINGS = {"rate_bps": "rate", "aspiration_bps": "peers reach", "duration_ns": "duration", "observation_domain_id": "domain"}
 RECORD_COLUMNS = [
     *("flow_start", "flow_end", "protocol", "src", "src_port", "dst", "dst_port"),
     *("tcp_flags", "packets", "bytes", "sampling_interval", "exporter"),

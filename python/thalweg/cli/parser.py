@@ -65,15 +65,15 @@ class Command(argparse.ArgumentParser):
             self._intermixed = False
 
 
-def program() -> argparse.ArgumentParser:
-    """Returns the parser of `thalweg flows` without its commands."""
-    return argparse.ArgumentParser("thalweg flows", **_lesson(ABOUT, EXAMPLES))
+def program(name: str = "thalweg flows", about: str = ABOUT, examples: str = EXAMPLES) -> argparse.ArgumentParser:
+    """Returns the parser of a command line without its commands."""
+    return argparse.ArgumentParser(name, **_lesson(about, examples))
 
 
-def command(commands: Any, name: str, about: str, examples: str, usage: str) -> argparse.ArgumentParser:
+def command(commands: Any, name: str, about: str, examples: str, usage: str, *, program: str = "thalweg flows") -> argparse.ArgumentParser:
     """Adds a command with description and examples; the first line of `about` is its summary in the list of commands."""
     first = about.partition("\n")[0].rstrip(".")
-    usage = f"thalweg flows {name} {usage}"
+    usage = f"{program} {name} {usage}"
     parser: argparse.ArgumentParser = commands.add_parser(name, help=first[0].lower() + first[1:], usage=usage, **_lesson(about, examples))
     return parser
 
@@ -100,9 +100,9 @@ def typed(read: Callable[[str], Any]) -> Callable[[str], Any]:
     return value
 
 
-def add_source(parser: argparse.ArgumentParser, now: datetime) -> None:
+def add_source(parser: argparse.ArgumentParser, now: datetime, data: str = "directory, file or pattern of flow records") -> None:
     """Adds the options that select data and engine."""
-    parser.add_argument("data", metavar="DATA", help="directory, file or pattern of flow records")
+    parser.add_argument("data", metavar="DATA", help=data)
     group = parser.add_argument_group("data")
     time = typed(lambda text: instant(text, now))
     group.add_argument("--from", dest="start", type=time, metavar="TIME", help="start of the time range: 2026-11-22T13:30, now-90m")

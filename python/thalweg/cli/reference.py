@@ -1,4 +1,4 @@
-"""`docs/reference/flows-command-line.md`, from the definition of the command line."""
+"""`docs/reference/flows-command-line.md` and `transfers-command-line.md`, from the definition of the command lines."""
 
 from __future__ import annotations
 
@@ -8,24 +8,34 @@ from datetime import UTC, datetime
 
 WIDTH = 120
 
-INTRODUCTION = """\
+INTRODUCTIONS = {
+    "flows": """\
 # Command line of the analyses
 
 <!-- Generated: THALWEG_REFRESH_GOLDEN=1 .venv/bin/pytest python/tests/test_cli.py -->
 
 Commands of `thalweg flows`, as in `thalweg flows COMMAND --help`. See also the [exit codes](exit-codes.md) and the
 [guide](../guides/flow-analysis.md).
-"""
+""",
+    "transfers": """\
+# Command line of transfer analyses
+
+<!-- Generated: THALWEG_REFRESH_GOLDEN=1 .venv/bin/pytest python/tests/test_transfer_reports.py -->
+
+Commands of `thalweg transfers` that analyse, as in `thalweg transfers COMMAND --help`. See also the [exit codes](exit-codes.md).
+""",
+}
+"""Introductions of the pages by program."""
 
 
-def command_line() -> str:
-    """Returns the page."""
-    from . import build
+def command_line(program: str = "flows") -> str:
+    """Returns the page of a program."""
+    from . import PROGRAMS
 
-    root = build(datetime(2026, 1, 1, tzinfo=UTC))
-    parts = [INTRODUCTION]
+    root = PROGRAMS[program](datetime(2026, 1, 1, tzinfo=UTC))
+    parts = [INTRODUCTIONS[program]]
     for name, command in subcommands(root).items():
-        parts.append(_command(name, command))
+        parts.append(_command(program, name, command))
     return "\n".join(parts)
 
 
@@ -34,10 +44,10 @@ def subcommands(root: argparse.ArgumentParser) -> dict[str, argparse.ArgumentPar
     return next(dict(action.choices) for action in root._actions if isinstance(action, argparse._SubParsersAction))
 
 
-def _command(name: str, command: argparse.ArgumentParser) -> str:
+def _command(program: str, name: str, command: argparse.ArgumentParser) -> str:
     usage = str(command.usage)
     about = str(command.description)
-    lines = [f"## thalweg flows {name}", "", *_about(about), "", f"    {usage}"]
+    lines = [f"## thalweg {program} {name}", "", *_about(about), "", f"    {usage}"]
     for group in command._action_groups:
         shown = [action for action in group._group_actions if action.dest != "help"]
         title = {"positional arguments": "", "options": ""}.get(str(group.title), str(group.title))

@@ -31,7 +31,7 @@ Where no flow moves 1 GB in a minute:
   thalweg flows report records --by asn --threshold 10MB --output report
 """
 
-_PREFIX = re.compile(r"prefix/(\d{1,3})(?:,(\d{1,3}))?")
+PREFIX = re.compile(r"prefix/(\d{1,3})(?:,(\d{1,3}))?")
 
 
 def add(commands: Any, now: datetime) -> None:
@@ -56,7 +56,7 @@ def grouping(text: str) -> tuple[str, Grouping]:
 
     if text == "asn":
         return "autonomous system", ByAs()
-    if match := _PREFIX.fullmatch(text):
+    if match := PREFIX.fullmatch(text):
         v4, v6 = int(match[1]), int(match[2] or 48)
         if v4 <= 32 and v6 <= 128:
             return f"prefix of {v4} bits (IPv6: {v6})", ByPrefix(v4, v6)

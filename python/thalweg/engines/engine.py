@@ -55,13 +55,15 @@ class Engine(abc.ABC):
         *,
         start: datetime | None = None,
         end: datetime | None = None,
+        schema: pa.Schema | None = None,
     ) -> Dataset:
-        """Opens the flow records of a collector.
+        """Opens a dataset of a collector: flow records, unless a schema says otherwise.
 
         Args:
             source: A directory, a pattern, a file, or several files.
             start: Earliest time of reception, inclusive. Hours outside are not opened.
             end: Latest time of reception, exclusive.
+            schema: Columns of the dataset, for a time range without files; None: those of flow records.
 
         Raises:
             SourceError: If no files are found.
@@ -72,9 +74,13 @@ class Engine(abc.ABC):
         if not selection.files:
             from ..schema import RECORD_SCHEMA
 
-            return self.from_arrow(_with_integers(RECORD_SCHEMA.empty_table()))
+            return self.empty(RECORD_SCHEMA if schema is None else schema)
         records = self.read_parquet(selection.files)
         return records if selection.exact else records.derive(self._received(records.table, within))
+
+    def empty(self, schema: pa.Schema) -> Dataset:
+        """Returns no rows, with the columns of files of this schema."""
+        return self.from_arrow(_with_integers(schema.empty_table()))
 
     def read_parquet(self, files: Sequence[str | Path]) -> Dataset:
         """Returns the rows of Parquet files of one schema; timestamps named in `INSTANTS` become int64 microseconds."""

@@ -43,6 +43,7 @@ class Server(Engine):
         *,
         start: datetime | None = None,
         end: datetime | None = None,
+        schema: pa.Schema | None = None,
     ) -> Dataset:
         """Returns the flow records of the table named by `source` (`table` or `database.table`), by time of reception."""
         database, _, table = str(source).rpartition(".")

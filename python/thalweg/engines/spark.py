@@ -75,6 +75,7 @@ class Spark(Engine):
         *,
         start: datetime | None = None,
         end: datetime | None = None,
+        schema: pa.Schema | None = None,
     ) -> Dataset:
         """Opens the flow records of a collector; Spark itself lists a `source` with a scheme (`s3a://`, `hdfs://`, `file://`).
 
@@ -83,7 +84,7 @@ class Spark(Engine):
             ValueError: If a time has no time zone, or the end is before the start.
         """
         if not (isinstance(source, str) and "://" in source):
-            return super().open(source, start=start, end=end)
+            return super().open(source, start=start, end=end, schema=schema)
         within = TimeRange(start, end)
         files = self.session.read.schema(_DDL).parquet(source)
         for limit, compare in ((start, ">="), (end, "<=")):

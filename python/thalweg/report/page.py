@@ -59,6 +59,12 @@ def page(contents: Contents) -> str:
     )
 
 
+def style() -> str:
+    """Returns the style sheet, for other pages."""
+    text = files(__package__).joinpath("page.html").read_text(encoding="utf-8")
+    return text.partition("<style>")[2].partition("</style>")[0]
+
+
 # --- Common parts of tables
 
 

@@ -6,7 +6,7 @@ import html
 import io
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -158,3 +158,30 @@ def _svg(figure: Figure, label: str) -> str:
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = re.sub(r'width="[\d.]+pt" height="[\d.]+pt"', f'role="img" aria-label="{html.escape(label)}"', text, count=1)
     return text
+
+
+def histogram_svg(groups: Mapping[str, Sequence[float]], label: str) -> str:
+    """Draws histograms of rates (bits per second), one colour a group, over the same bins."""
+    with _figure(9.6, 3.0) as figure:
+        panel = figure.subplots()
+        together = np.concatenate([np.asarray(values, dtype=float) for values in groups.values()]) if groups else np.array([0.0])
+        edges = np.histogram_bin_edges(together, bins=30)
+        for index, (name, values) in enumerate(groups.items()):
+            panel.hist(values, bins=list(edges), color=COLOURS[index % len(COLOURS)], alpha=0.65, label=f"{name} (n={len(values):,})")
+        panel.set_xlim(left=0)
+        panel.set_xlabel("rate")
+        panel.set_ylabel("transfers")
+        panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: units.bit_rate(value)))
+        panel.legend(loc="upper left", bbox_to_anchor=(0, -0.2))
+        return _svg(figure, label)
+
+
+def causes_svg(counts: Mapping[str, int], label: str) -> str:
+    """Draws the number of transfers of each cause as bars, the most frequent first."""
+    with _figure(9.6, 0.35 * len(counts) + 0.9) as figure:
+        panel = figure.subplots()
+        names = list(counts)[::-1]
+        panel.barh(names, [counts[name] for name in names], color=COLOURS[0])
+        panel.set_xlabel("transfers")
+        panel.grid(axis="y", visible=False)
+        return _svg(figure, label)

@@ -1,0 +1,338 @@
+"""Verdicts: the cause of a transfer's rate, from its own evidence first and then from its peers.
+
+Time of the sender's connections is divided by TCP's own accounting:
+
+| part | means | cause |
+|---|---|---|
+| starved | the application had not written enough, and the send queue was not full | sender's disk or processor |
+| buffer full | no more fitted into the send buffer | sender's window |
+| window closed, receive queue full | the receiving application reads too slowly | receiver's disk or processor |
+| window closed, receive queue empty | the window is smaller than the path | receiver's window |
+| the rest | the congestion window limited | streams, loss, congestion, or nothing |
+
+So a processor or a disk that is busy is blamed only if an application kept TCP waiting. Whether disk or processor slowed that
+application follows from where its process spent the time: on a processor, waiting for one, throttled, or blocked on a disk.
+
+The rest is compared with the path: a transfer that reaches `AT_RATE` of what free peers (`peers`) or the slower interface allow has no
+cause. Retransmissions with longer round trips mean congestion, without them random loss. A transfer with fewer streams than faster
+peers, and no more loss than they have, lacks streams.
+
+All thresholds are named below. Values are columns of numpy, so that a million verdicts take seconds; one verdict is a column of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Numbers = npt.NDArray[np.float64]
+Columns = Mapping[str, npt.NDArray[Any]]
+
+CAUSES = (
+    *("streams", "sender_window", "receiver_window", "sender_disk", "receiver_disk", "sender_cpu", "receiver_cpu"),
+    *("path_loss", "path_congestion", "none", "not_enough_data"),
+)
+"""Causes by number."""
+
+NONE, NOT_ENOUGH_DATA = CAUSES.index("none"), CAUSES.index("not_enough_data")
+
+AT_RATE = 0.85
+"""Share of what the path gives from which nothing is to gain. Headers take 3 to 6 % of an interface's rate, and Table 5.1's best setting
+varies by 6 %."""
+
+BLAME = 0.3
+"""Smallest part of the time that a cause must explain. Removing a limit of less than that would not make a difference that anybody
+notices, and one of several samples would decide."""
+
+QUEUE_EMPTY, QUEUE_STANDING = 0.2, 0.5
+"""Part of the samples with a full receive queue (a quarter of the buffer, half of the window) up to which it counts as empty, and
+from which as standing. A reader that keeps up is caught with a full queue only between two of its reads."""
+
+PROCESS_BUSY = 0.5
+"""Part of the time that a process must be seen on, waiting for or denied a processor, or blocked on a disk, to blame it. A starved
+connection whose process does neither waits for something that nobody measured, such as another process or a remote file system."""
+
+DISK_BUSY = 0.8
+"""Part of the time with requests from which a disk is blamed although its reader is another process than that of the connection."""
+
+INFLATED, INFLATED_US = 0.25, 1000
+"""A mean round trip that is longer than the shortest one by this part, and by at least this time, has waited in queues of the path.
+Interrupts and delayed acknowledgements take less than a millisecond."""
+
+LOSS_PPM = 100
+"""Loss that a clean path does not have: one segment in 10,000. It counts where no peers show the usual loss."""
+
+UNUSUAL_LOSS = 1.5
+"""A loss at least this many times that of the path's free transfers, beyond two standard deviations of its count, is not the usual one. It
+is the cause only if this number of connections reaches the rate of the path with the usual loss; otherwise there are too few of them."""
+
+MUCH_LOSS_PPM = 1000
+"""Loss that is a fault of the path whatever peers have: one segment in 1,000."""
+
+LIMITING = 3.0
+"""Loss limits if the rate that congestion control can reach with it (Mathis et al. 1997; RFC 9438, section 5.1) is at most this many times
+the measured one. Both formulas are means over random losses."""
+
+FASTER = 1.15
+"""Peers with more streams are faster if their median exceeds the rate by this factor; see AT_RATE."""
+
+MIN_SAMPLES, MIN_DURATION_US = 3, 3_000_000
+"""A verdict on connections needs three samples, hence three seconds."""
+
+SLOW_START = 0.3
+"""Part of the duration from which slow start is what the rate shows."""
+
+INITIAL_WINDOW_SEGMENTS = 10
+"""RFC 6928."""
+
+LOG_ONLY, ONE_SIDE = 0.6, 0.8
+"""Factors of the confidence without samples of connections, and with those of the sender alone."""
+
+HOST_FULL = 0.95
+"""Part of the time that a disk or a processor must be busy to explain, without samples of connections, why peers with another host are
+faster: the paper's receiver with slow disks showed "almost 100 %"."""
+
+SENDER_DIFFERS, RECEIVER_DIFFERS = -2, -3
+"""Values of `cluster_cause` where the faster cluster has another host at one end: only the host's metrics can tell the cause."""
+
+_MSS = 1448.0
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Verdicts of many transfers.
+
+    Attributes:
+        cause: Number in `CAUSES`.
+        confidence: 0 to 1: the part of the time with a known limit that the cause explains, reduced for missing data. On the generated
+            set, at least 95 % of the verdicts with 0.8 or more are correct.
+        shares: Part of the time that each cause explains: one row a transfer, one column for each of `CAUSES`.
+        second: Number of the best alternative; -1: none.
+        second_confidence: Its confidence.
+        aspiration_bps: The rate that peers, or the interfaces, show to be possible; 0: unknown.
+        slow: Whether the rate is below `AT_RATE` of that.
+        parts: The shares that decided, by name, for explanations.
+    """
+
+    cause: npt.NDArray[np.int64]
+    confidence: Numbers
+    shares: Numbers
+    second: npt.NDArray[np.int64]
+    second_confidence: Numbers
+    aspiration_bps: Numbers
+    slow: npt.NDArray[np.bool_]
+    parts: dict[str, Numbers]
+
+
+def judge(columns: Columns) -> Judgement:
+    """Judges transfers with the columns of `evidence.COLUMNS`."""
+    rows = {name: np.asarray(values, dtype=np.float64) for name, values in columns.items() if np.asarray(values).dtype.kind in "biuf"}
+    parts = measured(rows)
+    count = len(parts["rate"])
+    shares = np.zeros((count, len(CAUSES)))
+    _hosts(shares, parts)
+    _network(shares, parts)
+    _from_logs(shares, columns, parts)
+    blamed = _blamed(shares, parts)
+    return _decided(blamed, shares, parts)
+
+
+def measured(rows: Mapping[str, Numbers]) -> dict[str, Numbers]:
+    """Returns the shares of time and the properties of the path that verdicts use."""
+    seen = rows["send_connection_us"]
+    parts = {
+        "rate": rows["rate_bps"],
+        "duration": rows["duration_us"],
+        "streams": np.maximum(rows["streams"], 1),
+        "sender_known": ((rows["send_samples"] >= MIN_SAMPLES) & (rows["send_observed_us"] >= MIN_DURATION_US)).astype(float),
+        "receiver_known": ((rows["receive_samples"] >= MIN_SAMPLES) & (rows["receive_observed_us"] >= MIN_DURATION_US)).astype(float),
+        "window_closed": _ratio(rows["send_receive_window_limited_us"], seen),
+        "buffer_full": _ratio(np.maximum(rows["send_send_buffer_limited_us"], rows["send_buffer_full_us"]), seen),
+        "starved": np.maximum(_ratio(rows["send_starved_us"], seen), 1 - _ratio(rows["send_busy_us"], seen)) * (seen > 0),
+        "queue_full": _ratio(rows["receive_receive_queue_full_us"], rows["receive_receive_buffer_us"]),
+        "queue_known": (rows["receive_receive_buffer_us"] > 0).astype(float),
+    }
+    # Time that two accounts claim counts once: TCP's own before the sampled flag.
+    parts["window_closed"] = np.minimum(parts["window_closed"], 1.0)
+    parts["buffer_full"] = np.minimum(parts["buffer_full"], 1 - parts["window_closed"])
+    parts["starved"] = np.clip(parts["starved"], 0, 1 - parts["window_closed"] - parts["buffer_full"])
+    parts["network"] = np.where(seen > 0, 1 - parts["window_closed"] - parts["buffer_full"] - parts["starved"], 0.0)
+    for side in ("send", "receive"):
+        observed, host = rows[f"{side}_connection_us"], rows[f"{side}_host_us"]
+        for name in ("cpu", "wait", "throttled", "blocked"):
+            parts[f"{side}_{name}"] = _ratio(rows[f"{side}_process_{name}_us"], observed)
+        parts[f"{side}_disk_busy"] = _ratio(rows[f"{side}_disk_busy_us"], host)
+        parts[f"{side}_busiest"] = _ratio(rows[f"{side}_cpu_busiest_us"], host)
+    return parts | _path(rows)
+
+
+def _path(rows: Mapping[str, Numbers]) -> dict[str, Numbers]:
+    rtt = _ratio(rows["send_rtt_sum_us"], rows["send_rtt_samples"])
+    shortest = np.where(rows["pair_min_rtt_us"] > 0, rows["pair_min_rtt_us"], rows["send_min_rtt_us"])
+    lost = rows["send_retransmitted_segments"]
+    loss = _ratio(lost, rows["send_sent_segments"])
+    mss = np.where(rows["send_mss_bytes"] > 0, rows["send_mss_bytes"], _MSS)
+    interfaces = np.where(rows["send_interface_bps"] > 0, rows["send_interface_bps"], np.inf)
+    interfaces = np.minimum(interfaces, np.where(rows["receive_interface_bps"] > 0, rows["receive_interface_bps"], np.inf))
+    interfaces = np.where(np.isfinite(interfaces), interfaces, 0.0)
+    reference = rows["path_rate_bps"]
+    streams = np.maximum(rows["streams"], 1)
+    return {
+        "rtt": rtt,
+        "shortest": shortest,
+        "inflation": np.where((shortest > 0) & (rtt > 0), rtt / np.maximum(shortest, 1) - 1, 0.0),
+        "loss": loss,
+        "least_loss": _ratio(np.maximum(lost - 2 * np.sqrt(lost), 0), rows["send_sent_segments"]),
+        "path_loss": rows["path_loss_ppb"] / 1e9,
+        "mss": mss,
+        "loss_rate": streams * reachable_bps(loss, rtt, mss),
+        "usual_rate": streams * reachable_bps(rows["path_loss_ppb"] / 1e9, rtt, mss),
+        "interfaces": interfaces,
+        "reference": reference,
+        "cluster_best": rows["cluster_best_bps"],
+        "free": rows["path_free"],
+        "more_streams": rows["more_streams"],
+        "more_streams_bps": rows["more_streams_bps"],
+        "discards": rows.get("path_discards", np.zeros_like(rtt)),
+        "slow_start_us": _slow_start_us(shortest, mss, np.maximum(reference, rows["rate_bps"]) / streams),
+    }
+
+
+def reachable_bps(loss: Numbers, rtt_us: Numbers, mss_bytes: Numbers) -> Numbers:
+    """Returns the mean rate of one connection with random losses: the larger one of Reno's (Mathis et al. 1997: MSS / RTT * sqrt(3/2) /
+    sqrt(p)) and CUBIC's (RFC 9438, equation 6: 1.054 * RTT^(3/4) / p^(3/4) segments per RTT); infinite without loss."""
+    rtt_s = np.maximum(rtt_us, 1) / 1e6
+    p = np.maximum(loss, 1e-12)
+    segments = np.maximum(1.2247 / np.sqrt(p), 1.054 * (rtt_s / p) ** 0.75)
+    return np.where(loss > 0, segments * mss_bytes * 8 / rtt_s, np.inf)
+
+
+def _slow_start_us(rtt_us: Numbers, mss: Numbers, rate_bps: Numbers) -> Numbers:
+    """Returns the time in which a window that doubles each round trip reaches the bandwidth-delay product."""
+    segments = np.maximum(rate_bps * rtt_us / 8e6 / mss, 1)
+    return rtt_us * np.maximum(np.log2(segments / INITIAL_WINDOW_SEGMENTS), 0)
+
+
+def _hosts(shares: Numbers, parts: Mapping[str, Numbers]) -> None:
+    """Adds the shares of the causes in the hosts."""
+    _put(shares, "sender_window", parts["buffer_full"])
+    is_slow = np.clip((parts["queue_full"] - QUEUE_EMPTY) / (QUEUE_STANDING - QUEUE_EMPTY), 0, 1)
+    # Without the sender's accounting, the queue alone shows a slow reader.
+    closed = np.where(parts["sender_known"] > 0, parts["window_closed"], parts["queue_full"])
+    slow_reader = closed * is_slow * parts["queue_known"]
+    _put(shares, "receiver_window", closed * (1 - is_slow) * parts["queue_known"] * parts["sender_known"])
+    for side, name, part in (("send", "sender", parts["starved"]), ("receive", "receiver", slow_reader)):
+        on_cpu, on_disk = pressures(parts, side)
+        is_seen = np.maximum(on_cpu, on_disk) >= PROCESS_BUSY
+        total = np.maximum(on_cpu + on_disk, 1e-9)
+        _put(shares, f"{name}_cpu", np.where(is_seen, part * on_cpu / total, 0.0))
+        _put(shares, f"{name}_disk", np.where(is_seen, part * on_disk / total, 0.0))
+    explained = shares[:, :NONE].sum(axis=1) - parts["buffer_full"]
+    shares[:, NOT_ENOUGH_DATA] = np.maximum(closed + parts["starved"] - explained, 0)
+
+
+def pressures(parts: Mapping[str, Numbers], side: str) -> tuple[Numbers, Numbers]:
+    """Returns the parts of the time that the process of one side needed a processor, and was blocked on a disk."""
+    on_cpu = np.minimum(parts[f"{side}_cpu"] + parts[f"{side}_wait"] + parts[f"{side}_throttled"], 1.0)
+    blocked = np.minimum(parts[f"{side}_blocked"], 1.0)
+    busy = parts[f"{side}_disk_busy"]
+    # Another process reads or writes for it, such as rsync for ssh.
+    on_disk = np.where((busy >= DISK_BUSY) & (on_cpu < PROCESS_BUSY), np.maximum(blocked, busy), blocked)
+    return on_cpu, on_disk
+
+
+def _network(shares: Numbers, parts: Mapping[str, Numbers]) -> None:
+    """Divides the time that the congestion window limited."""
+    network = parts["network"]
+    loss = parts["loss"]
+    is_inflated = (parts["inflation"] >= INFLATED) & (parts["rtt"] - parts["shortest"] >= INFLATED_US)
+    is_congested = ((loss > 0) & is_inflated) | (parts["discards"] > 0)
+    is_limiting = parts["loss_rate"] <= LIMITING * np.maximum(parts["rate"], 1)
+    is_unusual = (parts["free"] > 0) & (parts["least_loss"] > 0) & (parts["least_loss"] >= UNUSUAL_LOSS * parts["path_loss"])
+    is_unusual &= parts["usual_rate"] >= AT_RATE * parts["reference"]
+    is_much = loss >= np.where(parts["free"] > 0, MUCH_LOSS_PPM, LOSS_PPM) / 1e6
+    is_loss = ~is_congested & is_limiting & (is_unusual | is_much) & (loss > 0)
+    more = (parts["more_streams_bps"] >= FASTER * parts["rate"]) & (parts["more_streams"] > parts["streams"])
+    is_known = (parts["reference"] > 0) | (parts["interfaces"] > 0)
+    below = parts["rate"] < AT_RATE * np.where(parts["reference"] > 0, parts["reference"], np.inf)
+    # A single transfer that fills the queue of its own path looks congested. Only peers, discards or much loss tell.
+    is_congestion = is_congested & (((parts["reference"] > 0) & below) | (parts["discards"] > 0) | (loss >= MUCH_LOSS_PPM / 1e6))
+    is_streams = ~is_congestion & ~is_loss & more
+    rest = ~(is_congestion | is_loss | is_streams)
+    _put(shares, "path_congestion", np.where(is_congestion, network, 0.0))
+    _put(shares, "path_loss", np.where(is_loss, network, 0.0))
+    _put(shares, "streams", np.where(is_streams, network, 0.0))
+    fills = rest & (is_congested | (is_known & ~below & (parts["reference"] > 0)))
+    shares[:, NONE] += np.where(fills, network, 0.0)
+    shares[:, NOT_ENOUGH_DATA] += np.where(rest & ~fills, network, 0.0)
+
+
+def _from_logs(shares: Numbers, columns: Columns, parts: Mapping[str, Numbers]) -> None:
+    """For transfers without samples: the parameter in which the most similar faster cluster differs (`evidence`)."""
+    without = (parts["sender_known"] == 0) & (parts["receiver_known"] == 0)
+    if "cluster_cause" not in columns or not without.any():
+        return
+    number = np.asarray(columns["cluster_cause"], dtype=np.int64).copy()
+    for hint, side, name in ((SENDER_DIFFERS, "send", "sender"), (RECEIVER_DIFFERS, "receive", "receiver")):
+        differs = number == hint
+        number[differs] = -1
+        number[differs & (parts[f"{side}_busiest"] >= HOST_FULL)] = CAUSES.index(f"{name}_cpu")
+        number[differs & (parts[f"{side}_disk_busy"] >= HOST_FULL)] = CAUSES.index(f"{name}_disk")
+    is_known = without & (number >= 0)
+    shares[without] = 0.0
+    shares[np.flatnonzero(is_known), number[is_known]] = 1.0
+    shares[without & ~is_known, NOT_ENOUGH_DATA] = 1.0
+
+
+def _blamed(shares: Numbers, parts: Mapping[str, Numbers]) -> npt.NDArray[np.int64]:
+    """Returns the number of the cause of each transfer."""
+    causes = shares[:, :NONE]
+    best = causes.argmax(axis=1)
+    largest = causes.max(axis=1)
+    found = np.where(largest >= BLAME, best, NOT_ENOUGH_DATA)
+    nothing = (largest < BLAME) & (shares[:, NONE] >= np.maximum(shares[:, NOT_ENOUGH_DATA], BLAME))
+    found = np.where(nothing, NONE, found)
+    with_samples = (parts["sender_known"] > 0) | (parts["receiver_known"] > 0)
+    at_rate = (parts["reference"] > 0) & (parts["rate"] >= AT_RATE * parts["reference"])
+    at_rate |= (parts["interfaces"] > 0) & (parts["rate"] >= AT_RATE * parts["interfaces"])
+    found = np.where(at_rate & with_samples, NONE, found)
+    is_short = (parts["duration"] < MIN_DURATION_US) | (parts["slow_start_us"] >= SLOW_START * parts["duration"])
+    found = np.where(is_short & (found != NONE), NOT_ENOUGH_DATA, found)
+    return np.where(parts["rate"] <= 0, NOT_ENOUGH_DATA, found).astype(np.int64)
+
+
+def _decided(cause: npt.NDArray[np.int64], shares: Numbers, parts: dict[str, Numbers]) -> Judgement:
+    rows = np.arange(len(cause))
+    complete = np.where((parts["sender_known"] > 0) & (parts["receiver_known"] > 0), 1.0, ONE_SIDE)
+    complete = np.where((parts["sender_known"] == 0) & (parts["receiver_known"] == 0), LOG_ONLY, complete)
+    limited = np.maximum(shares[:, :NONE].sum(axis=1) + shares[:, NOT_ENOUGH_DATA], 1e-9)
+    of_cause = shares[rows, cause] / np.maximum(limited, shares[rows, cause])
+    # A cause of part of the time is likely, but its removal gains less.
+    confidence = of_cause * (0.5 + 0.5 * np.minimum(shares[rows, cause] / PROCESS_BUSY, 1.0)) * complete
+    at_rate = np.maximum(parts["rate"] / np.maximum(parts["reference"], 1), parts["rate"] / np.maximum(parts["interfaces"], 1))
+    at_rate = np.where((parts["reference"] > 0) | (parts["interfaces"] > 0), at_rate, 0.0)
+    nothing = np.where(at_rate >= AT_RATE, np.minimum(0.7 + (at_rate - AT_RATE) * 2, 1.0), 0.5) * complete
+    confidence = np.where(cause == NONE, nothing, confidence)
+    confidence = np.where(cause == NOT_ENOUGH_DATA, 1 - shares[:, :NONE].max(axis=1), confidence)
+    others = shares[:, :NONE].copy()
+    is_cause = cause < NONE
+    others[rows[is_cause], cause[is_cause]] = 0.0
+    second = np.where(others.max(axis=1) >= 0.1, others.argmax(axis=1), -1)
+    second_confidence = np.where(second >= 0, others.max(axis=1) / np.maximum(limited, 1e-9) * complete, 0.0)
+    aspiration = np.where(parts["cluster_best"] > 0, parts["cluster_best"], parts["reference"])
+    slow = (aspiration > 0) & (parts["rate"] < AT_RATE * aspiration)
+    return Judgement(
+        cause, np.clip(confidence, 0, 1), shares, second.astype(np.int64), np.clip(second_confidence, 0, 1), aspiration, slow, parts
+    )
+
+
+def _ratio(number: Numbers, of: Numbers) -> Numbers:
+    return np.where(of > 0, number / np.maximum(of, 1), 0.0)
+
+
+def _put(shares: Numbers, cause: str, values: Numbers) -> None:
+    shares[:, CAUSES.index(cause)] = values
