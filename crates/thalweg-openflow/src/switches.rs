@@ -167,8 +167,10 @@ struct EventQueue {
 }
 
 impl EventQueue {
-    /// Queues an event; blocks until there is room.
+    /// Queues an event; blocks until there is room. During a stop, an event that has room is queued too: the end of a connection must not
+    /// be lost, because the receiver may keep its [`Switch`], and with it the queue.
     fn push(&self, event: Event) {
+        let Err(TrySendError::Full(event)) = self.events.try_send(event) else { return };
         crossbeam_channel::select! {
             send(self.events, event) -> _ => {} // The receiver may be gone.
             recv(self.stop) -> _ => {}
