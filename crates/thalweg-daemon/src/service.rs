@@ -26,14 +26,14 @@ use super::control::{Control, Injected, PreparedControl};
 use super::daemon::Daemon;
 use super::emulation::Emulation;
 use super::hub::Hub;
-use super::isolation::{Isolation, PreparedIsolation};
+use super::isolation::{Isolation, PreparedIsolation, read_password};
 use super::log::Log;
 use super::parts::Parts;
 use super::polls::PreparedPolls;
 use super::records;
 use super::samples::run_dump_thread;
 use super::threshold::{PreparedThreshold, Threshold};
-use super::transfers::{TransferOptions, Transfers};
+use super::transfers::Transfers;
 use thalweg_http::Listener;
 use thalweg_http::access::Access;
 use thalweg_linux::clock::realtime;
@@ -120,8 +120,10 @@ impl PreparedService {
         };
         let isolation = config.isolation.as_ref().map(prepare).transpose().map_err(anyhow::Error::msg)?;
         let polls = PreparedPolls::open(&config.polls).map_err(anyhow::Error::msg)?;
-        let mail_password = config.transfers.as_ref().map(TransferOptions::mail_password);
-        let mail_password = mail_password.transpose().map_err(anyhow::Error::msg)?.flatten();
+        let mail = config.transfers.as_ref().and_then(|transfers| transfers.mail.as_ref());
+        let password_file = mail.and_then(|mail| mail.credentials.as_ref()).map(|(_, file)| file);
+        let mail_password =
+            password_file.map(|file| read_password(file)).transpose().map_err(anyhow::Error::msg)?;
         let threshold = config.threshold.as_ref().map(|threshold| {
             let (collectors, lifecycle) = (daemon.collector_list().clone(), daemon.lifecycle().clone());
             Threshold::prepare(threshold, collectors, lifecycle, polls.polls().clone())

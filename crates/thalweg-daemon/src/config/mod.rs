@@ -65,10 +65,10 @@ pub use reference::{default_file, reference};
 pub use samples::{CaptureFormat, ParseCaptureFormatError, SampleOptions, Trigger};
 pub use source::SourceConfig;
 pub use threshold::{FlowModel, RecorderOptions, SimulationOptions, ThresholdConfig};
+pub use transfers::{MailEncryption, MailOptions, TransferOptions};
 
 use super::emulation::EmulationConfig;
 use super::log::LogOptions;
-use super::transfers::TransferOptions;
 pub(crate) use links::split_direction;
 use links::{LinkSelection, ParseLinkSelectionError};
 pub use table::Threads;

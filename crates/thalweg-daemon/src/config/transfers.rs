@@ -1,10 +1,50 @@
 //! `[transfers]`: reports of transfer hosts, and reports on slow transfers.
 
+use std::path::PathBuf;
+
 use thalweg_config::{Document, Problem, Typed};
+use thalweg_wire::Nanos;
 
 use super::table::{MailEncryptionName, Records, Transfers};
-use crate::transfers::TransferOptions;
-use crate::transfers::delivery::{MailEncryption, MailOptions};
+
+/// Options of the reception.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TransferOptions {
+    /// Maximum rows per second of a host, on average; a minute of them may arrive at once.
+    pub rows_per_second: u64,
+    /// Maximum number of hosts.
+    pub max_hosts: usize,
+    /// Age from which the reports of the latest analysis are outdated.
+    pub report_age: Nanos,
+    /// The mail server, if any.
+    pub mail: Option<MailOptions>,
+}
+
+/// The server that takes e-mail.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MailOptions {
+    /// Its name.
+    pub server: String,
+    /// Its port.
+    pub port: u16,
+    /// How the connection is encrypted.
+    pub encryption: MailEncryption,
+    /// User, and the file with the password, if it needs them.
+    pub credentials: Option<(String, PathBuf)>,
+    /// Address of the sender.
+    pub from: String,
+}
+
+/// How the connection to a mail server is encrypted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MailEncryption {
+    /// From the beginning.
+    Tls,
+    /// After STARTTLS (RFC 3207), or not at all.
+    StartTls,
+    /// Not: for a server on this host.
+    None,
+}
 
 /// Returns the reception of reports, if it is on.
 pub(super) fn read(document: &Document, problems: &mut Vec<Problem>) -> Option<TransferOptions> {

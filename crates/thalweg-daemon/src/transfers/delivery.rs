@@ -1,6 +1,5 @@
 //! Delivers PRCA reports: by HTTP requests, and by e-mail (SMTP, RFC 5321).
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use lettre::message::header::ContentType;
@@ -13,34 +12,10 @@ use thalweg_wire::web_url::hide_secrets_within;
 use thalweg_wire::{Secret, WebUrl};
 use ureq::Agent;
 
+use crate::config::{MailEncryption, MailOptions};
+
 /// Timeout of a delivery.
 const TIMEOUT: Duration = Duration::from_secs(20);
-
-/// The server that takes e-mail.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MailOptions {
-    /// Its name.
-    pub server: String,
-    /// Its port.
-    pub port: u16,
-    /// How the connection is encrypted.
-    pub encryption: MailEncryption,
-    /// User, and the file with the password, if it needs them.
-    pub credentials: Option<(String, PathBuf)>,
-    /// Address of the sender.
-    pub from: String,
-}
-
-/// How the connection to a mail server is encrypted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MailEncryption {
-    /// From the beginning.
-    Tls,
-    /// After STARTTLS (RFC 3207), or not at all.
-    StartTls,
-    /// Not: for a server on this host.
-    None,
-}
 
 /// Delivers reports.
 #[derive(Debug)]

@@ -33,12 +33,12 @@ use thalweg_api::{
 };
 use thalweg_linux::clock::realtime;
 use thalweg_records::store::{Commit, Statistics, StoreError, StoreOptions};
-use thalweg_wire::{Nanos, Secret, Timestamp};
+use thalweg_wire::{Secret, Timestamp};
 use thiserror::Error;
 
-use crate::isolation::read_password;
+use crate::config::TransferOptions;
 use crate::lifecycle::Lifecycle;
-use delivery::{Deliverer, MailOptions};
+use delivery::Deliverer;
 use ledger::{Announced, Entry, Ledger};
 use reports::Reports;
 use rows::Origin;
@@ -63,19 +63,6 @@ const SUBSCRIPTIONS: &str = "transfer-subscriptions.json";
 
 /// Interval of checks whether a subscriber is due.
 const DELIVERY_INTERVAL: Duration = Duration::from_secs(60);
-
-/// Options of the reception.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TransferOptions {
-    /// Maximum rows per second of a host, on average; a minute of them may arrive at once.
-    pub rows_per_second: u64,
-    /// Maximum number of hosts.
-    pub max_hosts: usize,
-    /// Age from which the reports of the latest analysis are outdated.
-    pub report_age: Nanos,
-    /// The mail server, if any.
-    pub mail: Option<MailOptions>,
-}
 
 /// Why the reception cannot start.
 #[derive(Debug, Error)]
@@ -129,17 +116,6 @@ enum Outcome {
 impl std::fmt::Debug for Transfers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Transfers")
-    }
-}
-
-impl TransferOptions {
-    /// Reads the password of the mail server, with the privileges of the start.
-    ///
-    /// # Errors
-    /// A message, if the file cannot be read, or is empty.
-    pub fn mail_password(&self) -> Result<Option<Secret>, String> {
-        let file = self.mail.as_ref().and_then(|mail| mail.credentials.as_ref()).map(|(_, file)| file);
-        file.map(|file| read_password(file)).transpose()
     }
 }
 

@@ -1,6 +1,7 @@
 use std::path::Path;
 
 use thalweg_api::{HostSample, ReportRows, Transfer, TransferDirection};
+use thalweg_wire::Nanos;
 
 use super::*;
 
