@@ -158,17 +158,30 @@ pub fn run(
     let shared = &shared;
     std::thread::scope(|scope| {
         let threads = [
-            scope.spawn(|| shared.follow_logs(logs)),
-            scope.spawn(|| shared.sample(sampler)),
-            scope.spawn(|| shared.send()),
+            scope.spawn(|| stopping_on_panic(stop, || shared.follow_logs(logs))),
+            scope.spawn(|| stopping_on_panic(stop, || shared.sample(sampler))),
+            scope.spawn(|| stopping_on_panic(stop, || shared.send())),
         ];
         let results = threads.map(|thread| thread.join());
-        // A thread that panicked must not leave the others running for ever.
         match results.iter().all(Result::is_ok) {
             true => Ok(()),
             false => Err(AgentError::Panicked),
         }
     })
+}
+
+/// Runs a thread of the agent. If it panics, the others stop too, and a service manager starts the agent again.
+fn stopping_on_panic(stop: &AtomicBool, run: impl FnOnce()) {
+    struct StopOnPanic<'a>(&'a AtomicBool);
+    impl Drop for StopOnPanic<'_> {
+        fn drop(&mut self) {
+            if std::thread::panicking() {
+                self.0.store(true, Ordering::Relaxed);
+            }
+        }
+    }
+    let _stop = StopOnPanic(stop);
+    run();
 }
 
 impl Shared<'_> {
@@ -462,4 +475,18 @@ fn write_whole(path: &Path, content: &impl Serialize) -> std::io::Result<()> {
     let temporary = path.with_extension("json.new");
     fs::write(&temporary, serde_json::to_vec(content).map_err(std::io::Error::other)?)?;
     fs::rename(&temporary, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_panics_stops_the_others() {
+        let stop = AtomicBool::new(false);
+        stopping_on_panic(&stop, || {});
+        assert!(!stop.load(Ordering::Relaxed));
+        let result = std::panic::catch_unwind(|| stopping_on_panic(&stop, || panic!("test")));
+        assert!(result.is_err() && stop.load(Ordering::Relaxed));
+    }
 }

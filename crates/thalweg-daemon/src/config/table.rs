@@ -573,7 +573,7 @@ section! {
         /// reports of transfer hosts.
         folder: String [Text("a directory name, relative to the directory of this file")] or "none",
         /// With folder: removes files whose rows are all older.
-        retention_age: Nanos [Time] or "for ever",
+        retention_age: Nanos [Time] or "forever",
         /// With folder: removes the oldest files of a dataset while it exceeds this size.
         retention_size: Bytes [Amount] or "unlimited",
         /// IPFIX destination for flow records. Both directions of a flow are one record (RFC 5103). Metrics

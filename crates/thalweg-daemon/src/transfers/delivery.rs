@@ -151,7 +151,7 @@ mod tests {
 
     use super::*;
 
-    /// A mail server that takes one message. Returns what it was told.
+    /// A mail server that takes one message. Returns the lines that it received.
     fn mail_server() -> (u16, JoinHandle<String>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
