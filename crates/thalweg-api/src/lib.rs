@@ -72,6 +72,7 @@ pub use transfers::{
     AgentReport, ConnectionSample, Delivery, HostParameters, HostSample, MAX_REPORT_ROWS, MAX_REPORT_TEXT,
     ReportAnswer, ReportRows, ReportSubject, Transfer, TransferDirection, TransferHost, TransferHostCounts,
     TransferHosts, TransferReportFile, TransferReports, TransferSubscription, TransferSubscriptions,
+    is_token_name,
 };
 
 /// The default port of the daemon.

@@ -13,6 +13,12 @@ use super::UtcTime;
 /// Maximum number of rows of a report.
 pub const MAX_REPORT_ROWS: usize = 10_000;
 
+/// Whether a text can be the name of a token, and so that of a host: 1 to 64 letters, digits and `-_.@`.
+pub fn is_token_name(text: &str) -> bool {
+    let is_allowed = |letter: char| letter.is_ascii_alphanumeric() || "-_.@".contains(letter);
+    (1..=64).contains(&text.len()) && text.chars().all(is_allowed)
+}
+
 /// Maximum length of a text in a report, in bytes.
 pub const MAX_REPORT_TEXT: usize = 1_024;
 

@@ -19,6 +19,7 @@
 //! | [`priority`] | scheduling of threads (sched(7)) |
 //! | [`process`] | groups of processes (setpgid(2)), and processes that are not children |
 //! | [`privileges`] | dropping capabilities and root (capabilities(7)) |
+//! | [`durable_file`] | files that are replaced as a whole (fsync(2), rename(2)) |
 //! | [`folders`] | directories for the user that root changes to |
 //!
 //! All calls block until the kernel replies. No threads, no event loop, no state except descriptors. Errors are those
@@ -28,6 +29,7 @@
 pub mod awake;
 pub mod bpf;
 pub mod clock;
+pub mod durable_file;
 pub mod folders;
 mod kernel_version;
 pub mod message_batch;

@@ -4,9 +4,8 @@
 //! name server stops the samples.
 
 use std::collections::HashMap;
-use std::fs;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _, UdpSocket};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -16,6 +15,7 @@ use serde::Serialize;
 use thalweg_api::client::Client;
 use thalweg_api::{ConnectionSample, HostSample, MAX_REPORT_ROWS, ReportRows, Transfer, TransferDirection};
 use thalweg_linux::clock::realtime;
+use thalweg_linux::durable_file;
 use thalweg_wire::Timestamp;
 use thiserror::Error;
 
@@ -413,7 +413,11 @@ impl Shared<'_> {
             errors,
             last_error: &last_error,
         };
-        if let Err(error) = write_whole(&self.options.queue.join("status.json"), &status) {
+        let path = self.options.queue.join("status.json");
+        let written = serde_json::to_vec(&status)
+            .map_err(std::io::Error::other)
+            .and_then(|text| durable_file::replace(&path, &text));
+        if let Err(error) = written {
             self.failed("cannot write status.json", &error);
         }
     }
@@ -469,12 +473,6 @@ fn local_address(remote: IpAddr) -> Option<IpAddr> {
 fn shortened(mut text: String) -> String {
     text.truncate(text.floor_char_boundary(thalweg_api::MAX_REPORT_TEXT));
     text
-}
-
-fn write_whole(path: &Path, content: &impl Serialize) -> std::io::Result<()> {
-    let temporary = path.with_extension("json.new");
-    fs::write(&temporary, serde_json::to_vec(content).map_err(std::io::Error::other)?)?;
-    fs::rename(&temporary, path)
 }
 
 #[cfg(test)]

@@ -6,12 +6,13 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::{self, File, TryLockError};
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use ring::rand::{SecureRandom as _, SystemRandom};
 use serde::{Deserialize, Serialize};
 use thalweg_api::{ReportRows, Transfer};
+use thalweg_linux::durable_file;
 use thiserror::Error;
 
 use crate::follow::Position;
@@ -338,14 +339,7 @@ fn parse_name(name: &str) -> Option<(u64, bool)> {
 /// Writes a file as a whole, durably. Returns its size.
 fn write(folder: &Path, name: &str, content: &impl Serialize) -> io::Result<u64> {
     let text = serde_json::to_vec(content).map_err(io::Error::other)?;
-    let temporary = folder.join(format!("{name}.part"));
-    let mut file = File::create(&temporary)?;
-    file.write_all(&text).and_then(|()| file.sync_all()).inspect_err(|_| {
-        // Frees the space of a full disk.
-        let _ = fs::remove_file(&temporary);
-    })?;
-    fs::rename(&temporary, folder.join(name))?;
-    File::open(folder)?.sync_all()?;
+    durable_file::replace(&folder.join(name), &text)?;
     Ok(text.len() as u64)
 }
 

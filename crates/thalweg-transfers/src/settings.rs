@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use thalweg_api::client::{Client, ClientOptions};
+use thalweg_api::is_token_name;
 use thalweg_config::kind::{Amount, Boolean, Rate, Text, Whole, one_of};
 use thalweg_config::{Document, DocumentError, Problem, Schema, choices, section};
 use thalweg_wire::{BitRate, Bytes};
@@ -261,8 +262,7 @@ fn check<'d>(document: &'d Document, path: &Path) -> Result<Checked<'d>, Setting
         problems.push(agent.refuse(key, "client_certificate and client_key must be set together"));
     }
     let host = agent.host.clone().unwrap_or_else(machine_name);
-    let is_allowed = |letter: char| letter.is_ascii_alphanumeric() || "-_.@".contains(letter);
-    if host.is_empty() || host.len() > 64 || !host.chars().all(is_allowed) {
+    if !is_token_name(&host) {
         let reason = format!("{host:?}: expected 1 to 64 letters, digits and -_.@");
         problems.push(agent.refuse(Agent::host, reason));
     }

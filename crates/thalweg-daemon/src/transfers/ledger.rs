@@ -12,6 +12,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use thalweg_linux::durable_file;
 
 /// Size of the file from which it is written anew.
 const MAX_BYTES: u64 = 1 << 20;
@@ -96,7 +97,7 @@ impl Ledger {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub(super) fn set_in_memory_at_least(&mut self, host: &str, entry: Entry) -> io::Result<()> {
+    pub(super) fn set_even_if_unwritten(&mut self, host: &str, entry: Entry) -> io::Result<()> {
         self.entries.insert(host.to_owned(), entry.clone());
         self.set(host, entry)
     }
@@ -139,15 +140,8 @@ fn line(host: &str, entry: &Entry) -> Vec<u8> {
 
 /// Writes a file of these entries, and opens it for appending. Returns its size too.
 fn rewrite(path: &Path, entries: &BTreeMap<String, Entry>) -> io::Result<(File, u64)> {
-    let temporary = path.with_extension("part");
     let text: Vec<u8> = entries.iter().flat_map(|(host, entry)| line(host, entry)).collect();
-    let mut file = File::create(&temporary)?;
-    file.write_all(&text)?;
-    file.sync_all()?;
-    fs::rename(&temporary, path)?;
-    if let Some(folder) = path.parent() {
-        File::open(folder)?.sync_all()?;
-    }
+    durable_file::replace(path, &text)?;
     Ok((OpenOptions::new().append(true).open(path)?, text.len() as u64))
 }
 

@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 use thalweg_api::problem::{Code, Problem};
 use thalweg_api::{
     AgentReport, Delivery, ReportAnswer, ReportSubject, TransferHost, TransferHostCounts,
-    TransferSubscriptions, UtcTime,
+    TransferSubscriptions, UtcTime, is_token_name,
 };
 use thalweg_linux::clock::realtime;
 use thalweg_records::store::{Commit, Statistics, StoreError, StoreOptions};
@@ -51,9 +51,6 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// How long a request waits for the disk.
 const COMMIT_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Maximum length of a host's name, as of a token's.
-const MAX_NAME: usize = 64;
 
 /// Name of the ledger within the spool of the store.
 const LEDGER: &str = "transfer-reports";
@@ -402,20 +399,19 @@ impl State {
     fn acknowledge(&mut self, name: &str, announced: &Announced) {
         let Announced { queue, number, received_us } = announced.clone();
         let entry = Entry { queue, stored: number, received_us, announced: None };
-        if let Err(error) = self.ledger.set_in_memory_at_least(name, entry) {
+        if let Err(error) = self.ledger.set_even_if_unwritten(name, entry) {
             // The rows are stored. After a crash, the announcement leads to them.
             tracing::warn!(host = name, %error, "cannot write the ledger of transfer reports");
         }
     }
 }
 
-/// Checks the name of a host: the characters of a token's name.
+/// Checks the name of a host.
 fn check_name(name: &str) -> Result<(), Problem> {
-    let is_allowed = |letter: char| letter.is_ascii_alphanumeric() || "-_.@".contains(letter);
-    match (1..=MAX_NAME).contains(&name.len()) && name.chars().all(is_allowed) {
+    match is_token_name(name) {
         true => Ok(()),
         false => {
-            let text = format!("invalid host name: expected 1 to {MAX_NAME} letters, digits and -_.@");
+            let text = "invalid host name: expected 1 to 64 letters, digits and -_.@";
             Err(Problem::new(Code::BadBody, text))
         }
     }

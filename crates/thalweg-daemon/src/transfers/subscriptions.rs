@@ -3,14 +3,15 @@
 //! A subscriber gets the report of the latest analysis, if it has slow transfers, and at most one a day.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use thalweg_api::{
     Delivery, ReportSubject, TransferReportFile, TransferReports, TransferSubscription,
     TransferSubscriptions, UtcTime,
 };
+use thalweg_linux::durable_file;
 use thalweg_wire::{Nanos, Timestamp};
 
 /// Minimum time between two reports to a subscriber.
@@ -146,11 +147,8 @@ impl Subscriptions {
     /// Replaces the file as a whole, then the entries.
     fn write(&mut self, entries: BTreeMap<Key, TransferSubscription>) -> io::Result<()> {
         let list = TransferSubscriptions { subscriptions: entries.values().cloned().collect() };
-        let temporary = self.path.with_extension("part");
-        let mut file = File::create(&temporary)?;
-        file.write_all(&serde_json::to_vec_pretty(&list).map_err(io::Error::other)?)?;
-        file.sync_all()?;
-        fs::rename(&temporary, &self.path)?;
+        let text = serde_json::to_vec_pretty(&list).map_err(io::Error::other)?;
+        durable_file::replace(&self.path, &text)?;
         self.entries = entries;
         Ok(())
     }

@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 use ring::digest::{SHA256, digest};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
+use thalweg_api::is_token_name;
 use thiserror::Error;
 
 /// Maximum size of a token file in bytes.
@@ -26,9 +27,6 @@ const MAX_FILE: u64 = 1 << 20;
 
 /// Maximum number of tokens.
 const MAX_TOKENS: usize = 1_024;
-
-/// Maximum length of a name.
-const MAX_NAME: usize = 64;
 
 /// Minimum length of a secret: 16 characters of base64 are 96 bits.
 const MIN_SECRET: usize = 16;
@@ -107,7 +105,7 @@ pub enum TokenProblem {
     #[error("expected NAME SCOPE SECRET")]
     Format,
     /// The name is too long or has other characters.
-    #[error("invalid name: expected at most {MAX_NAME} letters, digits and -_.@")]
+    #[error("invalid name: expected at most 64 letters, digits and -_.@")]
     Name,
     /// An earlier token has the name.
     #[error("duplicate name: already used in line {first}")]
@@ -265,8 +263,7 @@ fn parse_line(content: &str) -> Result<(&str, Token), TokenProblem> {
     }
     let words: Vec<&str> = content.split_whitespace().collect();
     let [name, scope, secret] = words[..] else { return Err(TokenProblem::Format) };
-    let is_shown = |letter: char| letter.is_ascii_alphanumeric() || "-_.@".contains(letter);
-    if name.len() > MAX_NAME || !name.chars().all(is_shown) {
+    if !is_token_name(name) {
         return Err(TokenProblem::Name);
     }
     let scope = scope.parse()?;

@@ -21,7 +21,7 @@ impl Disk {
     /// If the directory does not exist, or `/proc` cannot be read.
     pub fn of(directory: &Path) -> io::Result<Disk> {
         let device = fs::metadata(directory)?.dev();
-        let (major, minor) = (libc_major(device), libc_minor(device));
+        let (major, minor) = (libc::major(device), libc::minor(device));
         let mounts = fs::read_to_string("/proc/self/mountinfo")?;
         let wanted = format!("{major}:{minor}");
         // ID PARENT MAJOR:MINOR ROOT MOUNT-POINT OPTIONS [TAGS] - TYPE SOURCE ... (proc_pid_mountinfo(5))
@@ -42,16 +42,6 @@ impl Disk {
     }
 }
 
-/// The encoding of device numbers of Linux (`gnu_dev_major` of glibc).
-const fn libc_major(device: u64) -> u64 {
-    (device >> 32 & 0xFFFF_F000) | (device >> 8 & 0xFFF)
-}
-
-/// As [`libc_major`].
-const fn libc_minor(device: u64) -> u64 {
-    (device >> 12 & 0xFFFF_FF00) | (device & 0xFF)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -63,11 +53,5 @@ mod tests {
         let proc = Disk::of(Path::new("/proc")).unwrap();
         assert_eq!((proc.name.as_str(), proc.file_system.as_str()), ("", "proc"));
         assert!(Disk::of(Path::new("/does/not/exist")).is_err());
-    }
-
-    #[test]
-    fn device_numbers_are_decoded() {
-        assert_eq!((libc_major(0x0101_01d0), libc_minor(0x0101_01d0)), (257, 4_304));
-        assert_eq!((libc_major(0xfe01), libc_minor(0xfe01)), (254, 1));
     }
 }
