@@ -14,16 +14,17 @@ import statistics
 import subprocess
 import sys
 import time
+from collections import Counter
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 
 mpl.use("Agg")
 
 import matplotlib.pyplot as plt
-
 from transfer_lab import Host, Lab, Limits
 
 HERE = Path(__file__).resolve().parent
@@ -37,9 +38,11 @@ NO_LIMITS = Limits()
 SLOW_DISK = Limits(disk_write_bps=24_000_000)
 """A quarter of the path. The paper's disk took 0.26 of it."""
 
-SENDER_CPU = Limits(cpu=0.04, load=20)
-RECEIVER_CPU = Limits(cpu=0.10, load=20)
+BUSY = Limits(cpu=0.10, load=8)
 """Processes that compute share the quota of the host with the transfer, as with `stress -c 100`."""
+
+FAST, SLOW, SSH = 64 << 20, 24 << 20, 12 << 20
+"""Bytes of a transfer: each lasts at least five seconds."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,7 @@ class Setting:
     src: Host
     dst: Host
     limits: tuple[Host, Limits] | None
+    size: int
     paper: tuple[float, float, float, float, float, float]
     """Mbit/s: minimum, first quartile, median, mean, maximum; coefficient of variation."""
     cause: str
@@ -59,12 +63,12 @@ class Setting:
 
 
 SETTINGS = (
-    Setting(1, "iperf3", 1, W, V, None, (364.6, 589.1, 629.7, 614.6, 743, 0.121), "streams"),
-    Setting(2, "iperf3", 1, W, IDC, (IDC, SLOW_DISK), (137.5, 200, 214.4, 210.4, 239.6, 0.096), "receiver_disk"),
-    Setting(3, "iperf3", 4, W, V, None, (577.9, 935.2, 940.9, 929.5, 953.7, 0.061), "none"),
-    Setting(4, "iperf3", 4, W, IDC, (IDC, SLOW_DISK), (113.2, 226, 258, 245.6, 282.5, 0.137), "receiver_disk"),
-    Setting(5, "scp", 1, V, W, (V, SENDER_CPU), (111.4, 120.7, 126.6, 127.2, 151, 0.071), "sender_cpu"),
-    Setting(6, "gridftp", 4, W, V, (V, RECEIVER_CPU), (461.3, 534.5, 558.3, 565, 736, 0.099), "receiver_cpu"),
+    Setting(1, "iperf3", 1, W, V, None, FAST, (364.6, 589.1, 629.7, 614.6, 743, 0.121), "streams"),
+    Setting(2, "iperf3", 1, W, IDC, (IDC, SLOW_DISK), SLOW, (137.5, 200, 214.4, 210.4, 239.6, 0.096), "receiver_disk"),
+    Setting(3, "iperf3", 4, W, V, None, FAST, (577.9, 935.2, 940.9, 929.5, 953.7, 0.061), "none"),
+    Setting(4, "iperf3", 4, W, IDC, (IDC, SLOW_DISK), SLOW, (113.2, 226, 258, 245.6, 282.5, 0.137), "receiver_disk"),
+    Setting(5, "scp", 1, V, W, (V, BUSY), SSH, (111.4, 120.7, 126.6, 127.2, 151, 0.071), "sender_cpu"),
+    Setting(6, "gridftp", 4, W, V, (V, BUSY), FAST, (461.3, 534.5, 558.3, 565, 736, 0.099), "receiver_cpu"),
 )
 
 # Fixed before the first run. Ratios of medians and of coefficients of variation; the paper's value is in the text.
@@ -78,7 +82,7 @@ BOUNDS = {
 }
 
 
-def transfer(lab: Lab, setting: Setting, size: int) -> float:
+def transfer(lab: Lab, setting: Setting) -> float:
     """Run a setting once. Return the throughput in bit/s."""
     loads: list[subprocess.Popen[bytes]] = []
     if setting.limits is not None:
@@ -88,11 +92,11 @@ def transfer(lab: Lab, setting: Setting, size: int) -> float:
     try:
         match setting.application:
             case "iperf3":
-                return lab.iperf3(setting.src, setting.dst, size, setting.streams)
+                return lab.iperf3(setting.src, setting.dst, setting.size, setting.streams)
             case "scp":
-                return lab.scp(setting.src, setting.dst, size)
+                return lab.scp(setting.src, setting.dst, setting.size)
             case _:
-                return lab.gridftp(setting.src, setting.dst, size, setting.streams)
+                return lab.gridftp(setting.src, setting.dst, setting.size, setting.streams)
     finally:
         for load in loads:
             load.kill()
@@ -111,7 +115,7 @@ def summary(rates: list[float]) -> dict[str, float]:
     return {**found, "cov": deviation / mean}
 
 
-def claims(rates: dict[int, list[float]]) -> list[dict[str, object]]:
+def claims(rates: dict[int, list[float]]) -> list[dict[str, Any]]:
     """Compare what was measured with the bounds."""
     of = {number: summary(values) for number, values in rates.items()}
     low, high = min(rates[1]), max(rates[1])
@@ -129,7 +133,7 @@ def claims(rates: dict[int, list[float]]) -> list[dict[str, object]]:
     return rows
 
 
-def diagnose(options: argparse.Namespace, runs: list[dict[str, object]]) -> list[dict[str, object]]:
+def diagnose(options: argparse.Namespace, runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Let the program explain every transfer, and compare with the settings."""
     store = options.output / "lab" / "store"
     done = subprocess.run([options.thalweg, "transfers", "list", str(store), "--json"], capture_output=True, text=True, check=False)
@@ -140,35 +144,43 @@ def diagnose(options: argparse.Namespace, runs: list[dict[str, object]]) -> list
     rows = []
     for number, setting in by_number.items():
         spans = [run["span_us"] for run in runs if run["setting"] == number]
-        own = [it for it in verdicts if any(low <= it["start_us"] and it["end_us"] <= high + 2_000_000 for low, high in spans)]
+        own = [it for it in verdicts if any(low <= middle_us(it) <= high for low, high in spans)]
         right = sum(it["cause"] == setting.cause for it in own)
-        share = right / len(own) if own else 0.0
-        rows.append({"setting": number, "cause": setting.cause, "transfers": len(own), "runs": len(spans), "right": right, "share": share})
+        others = Counter(it["cause"] for it in own if it["cause"] != setting.cause)
+        rows.append({"setting": number, "cause": setting.cause, "transfers": len(own), "runs": len(spans), "right": right, "others": others})
     return rows
 
 
-def show_limits(lab: Lab, size: int) -> list[dict[str, object]]:
+def middle_us(verdict: dict[str, str]) -> int:
+    """Return the middle of a transfer, in microseconds since 1970. The log of iperf3 has whole seconds for the start."""
+    start, end = (datetime.fromisoformat(verdict[name]).timestamp() for name in ("start", "end"))
+    return round((start + end) * 500_000)
+
+
+def show_limits(lab: Lab) -> list[dict[str, Any]]:
     """Show for each limit that it alone slows a copy."""
     window = round(RATE_BPS * RTT_S / 8 / 4)
     cases = {
-        "no limit": (V, NO_LIMITS),
+        "no limit, iperf3": (V, NO_LIMITS),
+        "no limit, GridFTP": (V, Limits(cpu=1.0)),
         "receiver's disk": (V, SLOW_DISK),
         "sender's disk": (W, Limits(disk_read_bps=24_000_000)),
-        "receiver's processor": (V, RECEIVER_CPU),
-        "sender's processor": (W, SENDER_CPU),
+        "receiver's processor": (V, BUSY),
+        "sender's processor": (W, BUSY),
         "receiver's window": (V, Limits(receive_buffer=window)),
         "sender's window": (W, Limits(send_buffer=window)),
     }
     rows = []
     for name, (host, limits) in cases.items():
-        setting = Setting(0, "iperf3", 4, W, V, (host, limits), (0, 0, 0, 0, 0, 0), "")
-        rate = transfer(lab, setting, size)
+        application = "gridftp" if limits.cpu is not None or limits.disk_read_bps is not None else "iperf3"
+        setting = Setting(0, application, 4, W, V, (host, limits), SLOW, (0, 0, 0, 0, 0, 0), "")
+        rate = transfer(lab, setting)
         print(f"{name}: {rate / 1e6:.1f} Mbit/s", flush=True)
         rows.append({"limit": name, "bps": rate})
     return rows
 
 
-def write(found: dict[str, object], rates: dict[int, list[float]], output: Path) -> None:
+def write(found: dict[str, Any], rates: dict[int, list[float]], output: Path) -> None:
     """Write result.json, RESULT.md and the plot."""
     (output / "result.json").write_text(json.dumps(found, indent=1) + "\n")
     lines = [
@@ -181,16 +193,19 @@ def write(found: dict[str, object], rates: dict[int, list[float]], output: Path)
     ]
     for setting in SETTINGS:
         own = summary(rates[setting.number])
-        name = f"{setting.number}: {setting.application}, {setting.streams} streams, {setting.src.name} to {setting.dst.name}"
+        name = f"{setting.number}: {setting.application}, {setting.streams} {'stream' if setting.streams == 1 else 'streams'}, {setting.src.name} to {setting.dst.name}"
         cells = [f"{value:.1f} ({paper:g})" for value, paper in zip(list(own.values())[:5], setting.paper[:5], strict=True)]
         lines.append(f"| {name} | {len(rates[setting.number])} | {' | '.join(cells)} | {own['cov']:.3f} ({setting.paper[5]:g}) |")
     lines += ["", "| claim | bounds | here | measured |", "| --- | --- | --- | ---: |"]
     for it in found["claims"]:
         lower, upper = it["bounds"]
         lines.append(f"| {it['claim']} | {lower:g} to {upper:g} | {'pass' if it['passed'] else '**fail**'} | {it['value']:.3f} |")
-    lines += ["", "| setting | cause | transfers | verdicts with this cause |", "| --- | --- | ---: | ---: |"]
+    lines += ["", "| setting | cause | transfers | verdicts with this cause | other verdicts |", "| --- | --- | ---: | ---: | --- |"]
     for it in found["diagnosis"]:
-        lines.append(f"| {it['setting']} | {it['cause']} | {it['transfers']} | {it['right']} |")
+        others = ", ".join(f"{count} {name}" for name, count in it["others"].items())
+        lines.append(f"| {it['setting']} | {it['cause']} | {it['transfers']} | {it['right']} | {others} |")
+    late = found["slots"]["late_slots"] / max(found["slots"]["slots"], 1)
+    lines += ["", f"Slots of the emulator: {found['slots']['slots']:,}, {late:.3%} of them late."]
     (output / "RESULT.md").write_text("\n".join([*lines, "", "![plot](plot.svg)", ""]))
     style = {"svg.fonttype": "none", "svg.hashsalt": "thalweg", "axes.spines.top": False, "axes.spines.right": False}
     with plt.rc_context(style):
@@ -211,7 +226,6 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True, help="directory for results, logs and the store")
     parser.add_argument("--thalweg", default="target/release/thalweg", help="the program [default: %(default)s]")
     parser.add_argument("--runs", type=int, default=40, help="runs of each setting [default: %(default)s]")
-    parser.add_argument("--size", type=int, default=96 << 20, help="bytes of a transfer [default: %(default)s]")
     parser.add_argument("--show-limits", action="store_true", help="show what each limit does, and end")
     options = parser.parse_args()
     options.output = options.output.resolve()
@@ -219,32 +233,41 @@ def main() -> None:
     options.thalweg = str(Path(options.thalweg).resolve())
     path = options.output / "runs.jsonl"
     runs = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    lab = Lab(options.thalweg, HERE / "network.toml", options.output / "lab", (W, V, IDC), DAEMON, BUFFER)
-    with lab:
-        if options.show_limits:
-            rows = show_limits(lab, options.size)
-            (options.output / "limits.json").write_text(json.dumps(rows, indent=1) + "\n")
-            return
-        for host in (W, V, IDC):
-            lab.start_servers(host)
-        time.sleep(2)
-        before = lab.report()
-        done = {(run["setting"], run["run"]) for run in runs}
-        for number in range(options.runs):
-            for setting in SETTINGS:
-                if (setting.number, number) in done:
-                    continue
-                start = time.time_ns() // 1000
-                rate = transfer(lab, setting, options.size)
-                run = {"setting": setting.number, "run": number, "bps": rate, "span_us": [start, time.time_ns() // 1000]}
-                print(f"run {number}, setting {setting.number}: {rate / 1e6:.1f} Mbit/s", flush=True)
-                runs.append(run)
-                with path.open("a") as file:
-                    file.write(json.dumps(run) + "\n")
-        after = lab.report()
-        # The agents report every 5 s.
-        time.sleep(8)
-    slots = {key: after[key] - before[key] for key in after}
+    done = {(run["setting"], run["run"]) for run in runs}
+    missing = [(setting, number) for number in range(options.runs) for setting in SETTINGS if (setting.number, number) not in done]
+    if missing or options.show_limits:
+        with Lab(options.thalweg, HERE / "network.toml", options.output / "lab", (W, V, IDC), DAEMON, BUFFER) as lab:
+            for host in (W, V, IDC):
+                lab.start_servers(host)
+            time.sleep(2)
+            if options.show_limits:
+                (options.output / "limits.json").write_text(json.dumps(show_limits(lab), indent=1) + "\n")
+                return
+            run_all(lab, missing, options.output)
+    report(options, [json.loads(line) for line in path.read_text().splitlines()])
+
+
+def run_all(lab: Lab, missing: list[tuple[Setting, int]], output: Path) -> None:
+    """Run settings, and append each run to runs.jsonl, and the counters of the emulator to slots.jsonl."""
+    before = lab.report()
+    for setting, number in missing:
+        start = time.time_ns() // 1000
+        rate = transfer(lab, setting)
+        run = {"setting": setting.number, "run": number, "bps": rate, "span_us": [start, time.time_ns() // 1000]}
+        print(f"run {number}, setting {setting.number}: {rate / 1e6:.1f} Mbit/s", flush=True)
+        with (output / "runs.jsonl").open("a") as file:
+            file.write(json.dumps(run) + "\n")
+    after = lab.report()
+    with (output / "slots.jsonl").open("a") as file:
+        file.write(json.dumps({key: after[key] - before[key] for key in after}) + "\n")
+    # The agents report every 5 s.
+    time.sleep(8)
+
+
+def report(options: argparse.Namespace, runs: list[dict[str, Any]]) -> None:
+    """Compare with the paper, and let the program explain the transfers."""
+    parts = [json.loads(line) for line in (options.output / "slots.jsonl").read_text().splitlines()]
+    slots = {key: sum(part[key] for part in parts) for key in parts[0]}
     rates = {setting.number: [run["bps"] for run in runs if run["setting"] == setting.number] for setting in SETTINGS}
     found = {"claims": claims(rates), "diagnosis": diagnose(options, runs), "slots": slots, "runs": runs}
     write(found, rates, options.output)

@@ -15,11 +15,17 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
+from typing import Self
 
 PREFIX = "cf-"
 CGROUPS = Path("/sys/fs/cgroup")
+ETC = Path("/etc/netns")
+"""`ip netns exec` puts the files of the namespace's directory here over those of /etc."""
+
 SECRET = "0123456789abcdef0123456789abcdef"
+IPERF3_PORT, SSH_PORT, GRIDFTP_PORT = 5201, 2222, 2811
 PERIOD_US = 10_000
 """Period of processor quotas. Short ones limit a transfer evenly."""
 
@@ -29,7 +35,7 @@ class Limits:
     """What a host has less of. None: no limit.
 
     Attributes:
-        cpu: Share of a processor, for all processes of the host together.
+        cpu: Share of a processor, for all processes of the host together; at least a tenth, because no quota is below 1 ms.
         disk_write_bps, disk_read_bps: Rate of the disk of the data, in bit/s.
         send_buffer, receive_buffer: Largest TCP buffers, in bytes.
         load: Processes that compute all the time on the host, within its quota.
@@ -89,7 +95,7 @@ class Lab:
     disk_mib: int = 600
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
-    def __enter__(self) -> Lab:
+    def __enter__(self) -> Self:
         self.folder.mkdir(parents=True, exist_ok=True)
         options = ["--wait", "real-time", "--overhead", "1ms", "--tcp", self.tcp, "--output", str(self.folder)]
         self.lab("up", "--emulate", str(self.network), *options)
@@ -118,6 +124,7 @@ class Lab:
                 process.kill()
         for host in self.hosts:
             subprocess.run(["umount", str(self.disk(host))], capture_output=True, check=False)
+            shutil.rmtree(ETC / host.namespace, ignore_errors=True)
             for controller in ("cpu", "blkio"):
                 group = self.group(host, controller)
                 if group.exists():
@@ -161,7 +168,8 @@ class Lab:
     def inside(self, host: Host, words: Sequence[str]) -> list[str]:
         """Return a command that runs on a host, within its control groups."""
         groups = " ".join(f"echo $$ > {self.group(host, controller)}/tasks;" for controller in ("cpu", "blkio"))
-        return ["ip", "netns", "exec", host.namespace, "sh", "-c", f'{groups} exec "$@"', "sh", *words]
+        # The namespace has a /sys of its own, without control groups.
+        return ["sh", "-c", f'{groups} exec ip netns exec {host.namespace} "$@"', "sh", *words]
 
     def start(self, host: Host, words: Sequence[str], log: str) -> subprocess.Popen[bytes]:
         """Start a program on a host. Its output goes to a file."""
@@ -172,6 +180,12 @@ class Lab:
     def prepare(self, host: Host) -> None:
         """Create a host's directories, control groups and disk."""
         self.disk(host).mkdir(parents=True, exist_ok=True)
+        # The GridFTP server looks up names, and would wait for a name server.
+        etc = ETC / host.namespace
+        etc.mkdir(parents=True, exist_ok=True)
+        (etc / "nsswitch.conf").write_text("hosts: files\npasswd: files\ngroup: files\n")
+        names = f"127.0.0.1 localhost\n{host.address} {os.uname().nodename}\n"
+        (etc / "hosts").write_text(names + "".join(f"{other.address} {other.name}\n" for other in self.hosts))
         for controller in ("cpu", "blkio"):
             self.group(host, controller).mkdir(exist_ok=True)
         image = self.home(host) / "disk.img"
@@ -180,6 +194,8 @@ class Lab:
             file.truncate(self.disk_mib << 20)
         self.run(["mkfs.ext4", "-q", "-F", str(image)])
         self.run(["mount", "-o", "loop", str(image), str(self.disk(host))])
+        # The GridFTP server does not run as root.
+        self.disk(host).chmod(0o1777)
 
     def device(self, host: Host) -> str:
         """Return the numbers of a host's disk."""
@@ -259,23 +275,41 @@ class Lab:
                 os.fsync(file.fileno())
         return path
 
-    def iperf3(self, src: Host, dst: Host, size: int, streams: int, port: int = 5201) -> float:
-        """Send a file by iperf3 to a file. Return the throughput in bit/s, by the receiver."""
+    def files(self, src: Host, dst: Host, size: int) -> tuple[Path, Path]:
+        """Return the files of a transfer. That of the sender is on its disk only, not in memory."""
         source, target = self.file(src, size), self.disk(dst) / "received"
         target.unlink(missing_ok=True)
+        os.sync()
         Path("/proc/sys/vm/drop_caches").write_text("1")
+        return source, target
+
+    def iperf3(self, src: Host, dst: Host, size: int, streams: int, options: Sequence[str] = ()) -> float:
+        """Send a file by iperf3 to a file. Return the throughput in bit/s, by the receiver."""
+        port = IPERF3_PORT
+        source, target = self.files(src, dst, size)
         server_log, client_log = self.home(dst) / "server.json", self.home(src) / "client.json"
         server = self.start(dst, ["iperf3", "-s", "-1", "-J", "--logfile", str(server_log), "-F", str(target), "-p", str(port)], "iperf3.log")
-        time.sleep(0.3)
-        words = ["iperf3", "-c", dst.address, "-p", str(port), "-J", "--logfile", str(client_log), "-F", str(source), "-n", str(size), "-P", str(streams)]
+        self.wait_listening(dst, port)
+        words = ["iperf3", "-c", dst.address, "-p", str(port), "-J", "--logfile", str(client_log), "-F", str(source), "-n", str(size), "-P", str(streams), *options]
         before = client_log.stat().st_size if client_log.exists() else 0
         client = self.start(src, words, "iperf3.log")
-        if client.wait(600) != 0 or server.wait(60) != 0:
-            sys.exit(f"iperf3 failed: see {client_log} and {server_log}")
+        done = client.wait(600)
         with client_log.open() as file:
             file.seek(before)
             found = json.load(file)
+        # With JSON, iperf3 ends without an error even if it could not connect.
+        if done != 0 or "error" in found or server.wait(120) != 0:
+            sys.exit(f"iperf3 failed: {found.get('error', '')}; see {client_log} and {server_log}")
         return float(found["end"]["sum_received"]["bits_per_second"])
+
+    def wait_listening(self, host: Host, port: int) -> None:
+        """Wait until a server listens on a port of a host."""
+        words = ["ip", "netns", "exec", host.namespace, "ss", "-Hltn", f"sport = :{port}"]
+        for _ in range(600):
+            if self.run(words):
+                return
+            time.sleep(0.05)
+        sys.exit(f"{host.name}: nothing listens on port {port} after 30 s")
 
     def start_servers(self, host: Host) -> None:
         """Start the servers of scp and GridFTP on a host."""
@@ -284,7 +318,7 @@ class Lab:
             if not (home / key).exists():
                 self.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(home / key)])
         (home / "sshd_config").write_text(
-            f"Port 2222\nListenAddress {host.address}\nHostKey {home / 'host_key'}\nPidFile {home / 'sshd.pid'}\n"
+            f"Port {SSH_PORT}\nListenAddress {host.address}\nHostKey {home / 'host_key'}\nPidFile {home / 'sshd.pid'}\n"
             f"AuthorizedKeysFile {self.folder / 'authorized_keys'}\nStrictModes no\nPermitRootLogin yes\n"
             "Subsystem sftp internal-sftp\nUsePAM no\n"
         )
@@ -292,15 +326,16 @@ class Lab:
         keys = [self.home(other) / "client_key.pub" for other in self.hosts]
         (self.folder / "authorized_keys").write_text("".join(key.read_text() for key in keys if key.exists()))
         self.processes.append(self.start(host, ["/usr/sbin/sshd", "-D", "-e", "-f", str(home / "sshd_config")], "sshd.log"))
-        words = ["globus-gridftp-server", "-aa", "-anonymous-user", "root", "-p", "2811", "-data-interface", host.address]
+        words = ["globus-gridftp-server", "-aa", "-anonymous-user", "nobody", "-p", str(GRIDFTP_PORT), "-data-interface", host.address]
         words += ["-log-transfer", str(home / "gridftp.log"), "-log-level", "ERROR,WARN", "-no-detach"]
         self.processes.append(self.start(host, words, "gridftp-server.log"))
+        for port in (SSH_PORT, GRIDFTP_PORT):
+            self.wait_listening(host, port)
 
     def scp(self, src: Host, dst: Host, size: int) -> float:
         """Copy a file by scp. Return the throughput in bit/s."""
-        source, target = self.file(src, size), self.disk(dst) / "received"
-        target.unlink(missing_ok=True)
-        words = ["scp", "-v", "-P", "2222", "-i", str(self.home(src) / "client_key"), "-o", "StrictHostKeyChecking=no"]
+        source, target = self.files(src, dst, size)
+        words = ["scp", "-v", "-P", str(SSH_PORT), "-i", str(self.home(src) / "client_key"), "-o", "StrictHostKeyChecking=no"]
         words += ["-o", "UserKnownHostsFile=/dev/null", str(source), f"root@{dst.address}:{target}"]
         # Its messages have no times.
         words = ["bash", "-o", "pipefail", "-c", "\"$@\" 2>&1 | ts '%Y-%m-%dT%H:%M:%.S%z'", "bash", *words]
@@ -310,16 +345,12 @@ class Lab:
         return 8 * size / (time.monotonic() - start)
 
     def gridftp(self, src: Host, dst: Host, size: int, streams: int) -> float:
-        """Copy a file by GridFTP. Return the throughput in bit/s."""
-        source, target = self.file(src, size), self.disk(dst) / "received"
-        target.unlink(missing_ok=True)
-        words = ["globus-url-copy", "-p", str(streams), f"file://{source}", f"ftp://{dst.address}:2811{target}"]
-        start = time.monotonic()
+        """Copy a file by GridFTP. Return the throughput in bit/s, by the log of the server."""
+        source, target = self.files(src, dst, size)
+        words = ["globus-url-copy", "-p", str(streams), f"file://{source}", f"ftp://{dst.address}:{GRIDFTP_PORT}{target}"]
         if self.start(src, words, "gridftp-client.log").wait(600) != 0:
             sys.exit(f"globus-url-copy failed: see {self.home(src) / 'gridftp-client.log'}")
-        return 8 * size / (time.monotonic() - start)
+        entry = dict(word.split("=", 1) for word in (self.home(dst) / "gridftp.log").read_text().splitlines()[-1].split() if "=" in word)
+        start, end = (datetime.strptime(entry[name], "%Y%m%d%H%M%S.%f") for name in ("START", "DATE"))
+        return 8 * size / (end - start).total_seconds()
 
-
-def remove(folder: Path) -> None:
-    """Remove what an earlier run has left in a directory."""
-    shutil.rmtree(folder, ignore_errors=True)
