@@ -2,9 +2,17 @@
 //!
 //! Three threads share the queue: one follows logs, one samples each second, one sends. So neither a daemon that does not answer nor a
 //! name server stops the samples.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `samples` | samples that wait for a report |
+//! | `names` | addresses of peers that logs name |
+
+mod names;
+mod samples;
 
 use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,18 +21,22 @@ use std::time::{Duration, Instant};
 use ring::digest::{SHA256, digest};
 use serde::Serialize;
 use thalweg_api::client::Client;
-use thalweg_api::{ConnectionSample, HostSample, MAX_REPORT_ROWS, ReportRows, Transfer, TransferDirection};
+use thalweg_api::{ReportRows, Transfer, TransferDirection};
 use thalweg_linux::clock::realtime;
 use thalweg_linux::durable_file;
 use thalweg_wire::Timestamp;
 use thiserror::Error;
 
 use crate::follow::{FollowCounts, Found, LogFollower};
-use crate::host::{ConnectionOptions, ConnectionSampler, LoadSampler, ParameterOptions, micros, parameters};
-use crate::logs::Peer;
+use crate::host::{
+    ConnectionOptions, ConnectionSampler, LoadSampler, ParameterOptions, SampleTime, micros, parameters,
+};
+use crate::logs::{LoggedTransfer, Peer};
 use crate::privacy::{Privacy, hex};
 use crate::push::{Attempt, PushState, Pusher, lock};
 use crate::queue::{Positions, Queue, QueueCounts, QueueError};
+use names::{Names, look_up};
+use samples::Samples;
 
 /// Interval of samples.
 const SECOND: Duration = Duration::from_secs(1);
@@ -40,9 +52,6 @@ const PARAMETER_INTERVAL: Duration = Duration::from_secs(24 * 3_600);
 
 /// Bytes of a log that are read before what was found goes into the queue.
 const LOG_BYTES: u64 = 200 << 10;
-
-/// Maximum number of remembered names of peers.
-const MAX_NAMES: usize = 10_000;
 
 /// How long the agent goes on sending when it is asked to stop.
 const LAST_REPORTS: Duration = Duration::from_secs(3);
@@ -94,6 +103,8 @@ struct Status<'a> {
     logs: HashMap<String, FollowCounts>,
     /// Connections that were left out because there were too many.
     connections_left_out: u64,
+    /// Samples that were dropped because the queue could not be written.
+    samples_dropped: u64,
     /// Failures since the start, of any kind that is retried.
     errors: u64,
     last_error: &'a str,
@@ -147,15 +158,7 @@ pub fn run(
         waiting = queue.length().0,
         "agent started"
     );
-    let shared = Shared {
-        options,
-        queue: Mutex::new(queue),
-        stop,
-        daemon: Mutex::default(),
-        logs: Mutex::default(),
-        errors: Mutex::default(),
-    };
-    let shared = &shared;
+    let shared = &Shared::new(options, queue, stop);
     std::thread::scope(|scope| {
         let threads = [
             scope.spawn(|| stopping_on_panic(stop, || shared.follow_logs(logs))),
@@ -184,7 +187,18 @@ fn stopping_on_panic(stop: &AtomicBool, run: impl FnOnce()) {
     run();
 }
 
-impl Shared<'_> {
+impl<'a> Shared<'a> {
+    fn new(options: &'a AgentOptions, queue: Queue, stop: &'a AtomicBool) -> Shared<'a> {
+        Shared {
+            options,
+            queue: Mutex::new(queue),
+            stop,
+            daemon: Mutex::default(),
+            logs: Mutex::default(),
+            errors: Mutex::default(),
+        }
+    }
+
     fn is_stopping(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
@@ -227,17 +241,22 @@ impl Shared<'_> {
     /// Reads a piece of a log. Returns whether there may be more.
     fn follow_log(&self, logs: &mut [(String, LogFollower)], number: usize, names: &mut Names) -> bool {
         let (path, follower) = &mut logs[number];
-        let before = follower.position();
+        let had_position = follower.position().is_some();
         let mut found = Vec::new();
-        if let Err(error) = follower.poll(micros(realtime()), LOG_BYTES, &mut found) {
+        let has_more = follower.poll(micros(realtime()), LOG_BYTES, &mut found).unwrap_or_else(|error| {
             self.failed(&format!("cannot read {path}"), &error);
+            false
+        });
+        let is_first_position = !had_position && follower.position().is_some();
+        if let Ok(mut logs) = self.logs.lock() {
+            let counts = follower.counts();
+            if counts.bad_lines > 0 && logs.get(path).is_none_or(|before| before.bad_lines == 0) {
+                tracing::warn!("{}; status.json counts such lines", counts.last_bad_line);
+            }
+            logs.insert(path.clone(), counts);
         }
-        let has_moved = follower.position() != before;
-        if let Ok(mut counts) = self.logs.lock() {
-            counts.insert(path.clone(), follower.counts());
-        }
-        if found.is_empty() && !(has_moved && before.is_none()) {
-            return has_moved;
+        if found.is_empty() && !is_first_position {
+            return has_more;
         }
         let transfers: Vec<Transfer> =
             found.into_iter().map(|found| self.transfer(path, found, names)).collect();
@@ -259,16 +278,17 @@ impl Shared<'_> {
                 }
             }
         }
-        has_moved
+        has_more
     }
 
     /// Converts what a log says.
     fn transfer(&self, path: &str, found: Found, names: &mut Names) -> Transfer {
         let Found { transfer: logged, inode, offset_after, index, .. } = found;
+        let logged = self.with_reported_names(logged);
         let identity = format!("{}|{path}|{inode}|{offset_after}|{index}|{logged:?}", self.options.host);
         let remote = logged.remote.and_then(|peer| match peer {
             Peer::Address(address) => Some(address),
-            Peer::Name(name) => names.address(&name),
+            Peer::Name(name) => names.address(&name, Instant::now(), look_up),
         });
         let local = logged.local.or_else(|| remote.and_then(local_address));
         let (here, there) = ((local, logged.local_port), (remote, logged.remote_port));
@@ -276,13 +296,12 @@ impl Shared<'_> {
             TransferDirection::Send => (here, there),
             TransferDirection::Receive => (there, here),
         };
-        let privacy = &self.options.privacy;
         Transfer {
             transfer: hex(&digest(&SHA256, identity.as_bytes()).as_ref()[..16]),
             application: shortened(logged.application),
             direction: logged.direction,
-            user: shortened(privacy.name(&logged.user)),
-            file: shortened(privacy.name(&logged.file)),
+            user: shortened(logged.user),
+            file: shortened(logged.file),
             src: src.0,
             dst: dst.0,
             src_port: src.1,
@@ -295,6 +314,18 @@ impl Shared<'_> {
             receive_buffer_bytes: logged.receive_buffer_bytes,
             congestion_control: shortened(logged.congestion_control),
             error: shortened(logged.error),
+        }
+    }
+
+    /// Returns a transfer as it may leave the host. All that is reported comes from it, its identifier too: a digest of clear names would
+    /// confirm a guess.
+    fn with_reported_names(&self, logged: LoggedTransfer) -> LoggedTransfer {
+        let privacy = &self.options.privacy;
+        LoggedTransfer {
+            user: privacy.name(&logged.user),
+            file: privacy.name(&logged.file),
+            error: privacy.message(&logged.error, [&logged.user, &logged.file]),
+            ..logged
         }
     }
 
@@ -315,7 +346,7 @@ impl Shared<'_> {
             }
             // A host that was suspended does not catch up.
             next = next.max(Instant::now() - SECOND);
-            let now = realtime();
+            let now = SampleTime::now();
             match connections.sample(now) {
                 Ok(found) => samples.connections.extend(found),
                 Err(error) => self.failed("cannot list TCP connections", &error),
@@ -326,7 +357,7 @@ impl Shared<'_> {
                 Err(error) => self.failed("cannot read the load of the host", &error),
             }
             if parameters_due <= Instant::now() {
-                let rows = ReportRows::Hosts(vec![parameters(of_host, now)]);
+                let rows = ReportRows::Hosts(vec![parameters(of_host, now.wall)]);
                 match lock(&self.queue).push_samples(rows) {
                     Ok(()) => parameters_due = Instant::now() + PARAMETER_INTERVAL,
                     Err(error) => self.failed("parameters of the host wait", &error),
@@ -334,31 +365,18 @@ impl Shared<'_> {
             }
             if samples.is_due() || self.is_stopping() {
                 self.report(&mut samples);
-                self.write_status(now, connections.left_out());
+                self.write_status(now.wall, connections.left_out(), samples.dropped);
             }
+            samples.limit();
         }
         self.report(&mut samples);
     }
 
     /// Puts samples into the queue.
     fn report(&self, samples: &mut Samples) {
-        samples.since = Instant::now();
-        let mut queue = lock(&self.queue);
-        while !samples.host.is_empty() {
-            let count = samples.host.len().min(MAX_REPORT_ROWS);
-            let rows = ReportRows::HostMetrics(samples.host[..count].to_vec());
-            if let Err(error) = queue.push_samples(rows) {
-                return self.failed("samples wait", &error);
-            }
-            samples.host.drain(..count);
-        }
-        while !samples.connections.is_empty() {
-            let count = samples.connections.len().min(MAX_REPORT_ROWS);
-            let rows = ReportRows::Connections(samples.connections[..count].to_vec());
-            if let Err(error) = queue.push_samples(rows) {
-                return self.failed("samples wait", &error);
-            }
-            samples.connections.drain(..count);
+        let pushed = samples.push(&mut lock(&self.queue));
+        if let Err(error) = pushed {
+            self.failed("samples wait", &error);
         }
     }
 
@@ -396,7 +414,7 @@ impl Shared<'_> {
     }
 
     /// Writes `status.json` beside the queue. It is for people, so a failure is no more than counted.
-    fn write_status(&self, now: Timestamp, connections_left_out: u64) {
+    fn write_status(&self, now: Timestamp, connections_left_out: u64, samples_dropped: u64) {
         let queue = {
             let queue = lock(&self.queue);
             let (reports, bytes) = queue.length();
@@ -410,6 +428,7 @@ impl Shared<'_> {
             queue,
             logs: self.logs.lock().map(|logs| logs.clone()).unwrap_or_default(),
             connections_left_out,
+            samples_dropped,
             errors,
             last_error: &last_error,
         };
@@ -420,40 +439,6 @@ impl Shared<'_> {
         if let Err(error) = written {
             self.failed("cannot write status.json", &error);
         }
-    }
-}
-
-/// Samples that wait for a report.
-#[derive(Debug)]
-struct Samples {
-    since: Instant,
-    host: Vec<HostSample>,
-    connections: Vec<ConnectionSample>,
-}
-
-impl Default for Samples {
-    fn default() -> Samples {
-        Samples { since: Instant::now(), host: Vec::new(), connections: Vec::new() }
-    }
-}
-
-impl Samples {
-    fn is_due(&self) -> bool {
-        self.since.elapsed() >= REPORT_INTERVAL || self.connections.len() >= MAX_REPORT_ROWS / 2
-    }
-}
-
-/// Addresses of names, looked up once.
-#[derive(Debug, Default)]
-struct Names(HashMap<String, Option<IpAddr>>);
-
-impl Names {
-    fn address(&mut self, name: &str) -> Option<IpAddr> {
-        if self.0.len() >= MAX_NAMES {
-            self.0.clear();
-        }
-        let lookup = || (name, 0).to_socket_addrs().ok()?.next().map(|address| address.ip());
-        *self.0.entry(name.to_owned()).or_insert_with(lookup)
     }
 }
 
@@ -476,15 +461,4 @@ fn shortened(mut text: String) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_thread_that_panics_stops_the_others() {
-        let stop = AtomicBool::new(false);
-        stopping_on_panic(&stop, || {});
-        assert!(!stop.load(Ordering::Relaxed));
-        let result = std::panic::catch_unwind(|| stopping_on_panic(&stop, || panic!("test")));
-        assert!(result.is_err() && stop.load(Ordering::Relaxed));
-    }
-}
+mod tests;

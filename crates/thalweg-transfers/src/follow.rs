@@ -7,7 +7,8 @@
 //!   at or before `offset` are not returned again.
 //! - **Rotation by rename**: the old file is read to its end, and kept open for [`LINGER_US`] because writers may still have it open. Then
 //!   its unfinished last line is dropped and counted. If the process was down, the old file is found by its inode among `NAME.*` and
-//!   `NAME-*`. Files that were rotated in between are read too, if their names end in a number or a date.
+//!   `NAME-*`. Files that were rotated in between are read too, if their names end in a number or a date. If the old file itself is gone,
+//!   these are the ones that were modified after it.
 //! - **Truncation** (`copytruncate`): seen by the length or by the first bytes. The rest is read from the newest rotated file that begins
 //!   with the same bytes; a line that was cut continues at the beginning of the truncated file.
 //! - A file that is missing is waited for.
@@ -16,8 +17,8 @@
 //! its end; those of a truncated file without a copy; and those of a file that was truncated before a line of it was read, or twice
 //! between two polls. Truncated and compressed files are in the counts.
 //!
-//! Cost: memory is a chunk of 64 KiB, an incomplete line of at most [`MAX_LINE_BYTES`], and what the parser keeps. A poll without news
-//! costs a few system calls.
+//! Cost: memory is a chunk of 64 KiB, an incomplete line of at most [`MAX_LINE_BYTES`], what the parser keeps, and transfers of about
+//! [`MAX_FOUND_BYTES`]. A poll without news costs a few system calls.
 
 mod head;
 mod part;
@@ -32,11 +33,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use thalweg_api::MAX_REPORT_ROWS;
 
-use crate::logs::{LogParser, LoggedTransfer};
+use crate::logs::{LogParser, LoggedTransfer, xrootd};
 use head::Head;
-use part::{Lines, Part, Place};
-use siblings::{Age, FileId, RotatedName, Sibling, siblings};
+use part::{Lines, Part, Place, TRANSFER_BYTES};
+use siblings::{Age, FileId, RotatedName, Sibling, modified_ns, siblings};
 
 /// Maximum length of a line in bytes. Longer ones are skipped and counted.
 pub const MAX_LINE_BYTES: usize = 1 << 20;
@@ -45,8 +47,20 @@ pub const MAX_LINE_BYTES: usize = 1 << 20;
 /// and worker processes when they finish what they do.
 pub const LINGER_US: i64 = 60_000_000;
 
-/// Maximum number of files of a log that are kept in mind: the current one, and rotated ones that are read or that a parser needs.
+/// Maximum number of files of a log that are kept in mind: the current one, and rotated ones that are read or that a parser needs. If more
+/// were rotated, they are read one after the other, the oldest first.
 pub const MAX_FILES: usize = 16;
+
+/// Maximum number of finished files whose position is remembered.
+const MAX_FINISHED: usize = 4;
+
+/// Size of the transfers after which a poll reads no further line, in bytes of JSON. The transfers of a poll are one report: they must fit
+/// into a request, whose maximum is 4 MiB by default.
+pub const MAX_FOUND_BYTES: u64 = 1 << 20;
+
+// The last line may end all files of a session.
+const _: () =
+    assert!(MAX_FOUND_BYTES / TRANSFER_BYTES + xrootd::MAX_OPEN_FILES as u64 <= MAX_REPORT_ROWS as u64);
 
 /// Where reading begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,9 +94,15 @@ pub struct Position {
     /// Whether the file had been read to its end, and its last line was complete.
     #[serde(default)]
     pub complete: bool,
+    /// When the file was modified, as of the latest read, in nanoseconds since 1970; 0 if unknown.
+    #[serde(default)]
+    pub modified_ns: i64,
     /// Rotated files that are not finished, or that the parser still needs; the oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub earlier: Vec<Position>,
+    /// Rotated files that were finished last. A writer that still has one open may make it the newest again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub finished: Vec<Position>,
 }
 
 impl Position {
@@ -92,6 +112,33 @@ impl Position {
 
     fn head(&self) -> Head {
         Head { bytes: self.head_bytes, digest: self.head_digest }
+    }
+
+    /// The age of the file. If it is unknown, no file is younger.
+    fn age(&self) -> Age {
+        match self.modified_ns {
+            0 => Age::of(i64::MAX),
+            modified_ns => Age::of(modified_ns),
+        }
+    }
+}
+
+/// What a poll may still do.
+#[derive(Debug)]
+struct Budget {
+    /// Bytes to read.
+    bytes: u64,
+    /// Size of further transfers in bytes of JSON.
+    found_bytes: u64,
+}
+
+impl Budget {
+    fn take_found(&mut self, bytes: u64) {
+        self.found_bytes = self.found_bytes.saturating_sub(bytes);
+    }
+
+    fn is_used_up(&self) -> bool {
+        self.bytes == 0 || self.found_bytes == 0
     }
 }
 
@@ -124,7 +171,7 @@ pub struct FollowCounts {
     pub last_bad_line: String,
     /// New files of the log after the first one.
     pub rotations: u64,
-    /// Rotated files that could not be found any more, or were compressed before they were read.
+    /// Rotated files that could not be found any more, were compressed before they were read, or were dropped because there were too many.
     pub lost_rotations: u64,
     /// Files that became shorter or were overwritten.
     pub truncations: u64,
@@ -144,8 +191,10 @@ pub struct LogFollower {
     parser: Box<dyn LogParser>,
     /// Where to begin; `None` once a file was opened.
     start: Option<Start>,
-    /// Rotated files, and the current one last.
+    /// Rotated files, and the current one last. The current one is missing while there are more rotated ones than fit.
     parts: VecDeque<Part>,
+    /// Positions in files that were finished last, the latest last.
+    finished: VecDeque<Position>,
     next_number: u64,
     counts: FollowCounts,
 }
@@ -158,22 +207,23 @@ impl LogFollower {
             parser,
             start: Some(start),
             parts: VecDeque::new(),
+            finished: VecDeque::new(),
             next_number: 0,
             counts: FollowCounts::default(),
         }
     }
 
-    /// Reads at most `max_bytes` of what was written, and appends the transfers that ended. `now_us` is the present time in microseconds
-    /// since 1970.
+    /// Reads at most `max_bytes` of what was written, and appends the transfers that ended, of about [`MAX_FOUND_BYTES`] at most. Returns
+    /// whether it stopped at one of these limits, so that there may be more. `now_us` is the present time in microseconds since 1970.
     ///
     /// # Errors
     /// If a file cannot be read. A missing file is no error.
-    pub fn poll(&mut self, now_us: i64, max_bytes: u64, found: &mut Vec<Found>) -> io::Result<()> {
+    pub fn poll(&mut self, now_us: i64, max_bytes: u64, found: &mut Vec<Found>) -> io::Result<bool> {
         self.parser.set_now(now_us);
         if self.start.is_some() && !self.begin(now_us)? {
-            return Ok(());
+            return Ok(false);
         }
-        let mut budget = max_bytes;
+        let mut budget = Budget { bytes: max_bytes, found_bytes: MAX_FOUND_BYTES };
         loop {
             self.follow_truncation()?;
             let at_end = self.read(&mut budget, found)?;
@@ -182,7 +232,7 @@ impl LogFollower {
             }
         }
         self.finish_rotated(now_us);
-        Ok(())
+        Ok(budget.is_used_up())
     }
 
     /// Returns how far the log was read; `None` before its file was first opened.
@@ -193,7 +243,7 @@ impl LogFollower {
         let needs = self.parser.needs_from().map(Place::of_offset);
         let mut positions: Vec<Position> = self.parts.iter().map(|part| part.position(needs)).collect();
         let current = positions.pop()?;
-        Some(Position { earlier: positions, ..current })
+        Some(Position { earlier: positions, finished: self.finished.iter().cloned().collect(), ..current })
     }
 
     /// Returns what was read since the start.
@@ -204,7 +254,20 @@ impl LogFollower {
     /// Opens the first files. Returns whether there are any.
     fn begin(&mut self, now_us: i64) -> io::Result<bool> {
         match self.start.clone() {
-            Some(Start::At(position)) => return self.resume(&position, now_us),
+            Some(Start::At(position)) => {
+                let counts = self.counts.clone();
+                let resumed = self.resume(&position, now_us);
+                match resumed {
+                    Ok(true) => self.start = None,
+                    Ok(false) => {}
+                    // Tried again, from the same position.
+                    Err(_) => {
+                        self.parts.clear();
+                        self.counts = counts;
+                    }
+                }
+                return resumed;
+            }
             Some(Start::End) => {
                 if let Some(file) = open(&self.path)? {
                     let number = self.number();
@@ -231,7 +294,7 @@ impl LogFollower {
             (None, None) => return Ok(false),
             (Some(_), None) => None,
         };
-        self.start = None;
+        self.finished = position.finished.iter().cloned().collect();
         for earlier in &position.earlier {
             match find(&siblings, earlier)? {
                 Some(file) => self.push_rotated(file, earlier, now_us)?,
@@ -247,7 +310,14 @@ impl LogFollower {
         let Some(file) = current else { return Ok(true) };
         let metadata = file.metadata()?;
         if FileId::of(&metadata) != position.id() {
-            self.counts.lost_rotations += 1;
+            let lost_rotations = self.counts.lost_rotations + 1;
+            let is_complete =
+                self.push_files_after(&position.age(), FileId::of(&metadata), &siblings, now_us)?;
+            // It may be one of the compressed files after its position.
+            self.counts.lost_rotations = self.counts.lost_rotations.max(lost_rotations);
+            if !is_complete {
+                return Ok(true);
+            }
         } else if metadata.len() >= position.offset && position.head().matches(&file)? {
             let number = self.number();
             self.parts.push_back(Part::at(number, file, position)?);
@@ -314,20 +384,22 @@ impl LogFollower {
     }
 
     /// Reads all files, the oldest first. Returns whether all were read to their end.
-    fn read(&mut self, budget: &mut u64, found: &mut Vec<Found>) -> io::Result<bool> {
+    fn read(&mut self, budget: &mut Budget, found: &mut Vec<Found>) -> io::Result<bool> {
         for index in 0..self.parts.len() {
             let mut lines = Lines {
                 path: &self.path,
                 parser: &mut *self.parser,
                 counts: &mut self.counts,
                 found: &mut *found,
+                budget: &mut *budget,
             };
             let part = &mut self.parts[index];
             let carried = part.carried_from.is_some();
-            part.read(budget, &mut lines)?;
+            part.read(&mut lines)?;
             let at_end = part.at_end;
-            if carried && part.carried_from.is_none() {
-                self.parts[index - 1].finish_carried();
+            let before = index.checked_sub(1).filter(|_| carried && part.carried_from.is_none());
+            if let Some(before) = before {
+                self.parts[before].finish_carried();
             }
             self.carry(index);
             if !at_end {
@@ -358,7 +430,8 @@ impl LogFollower {
         }
     }
 
-    /// If the log has a new file, begins to read it. Returns whether it has.
+    /// If the log has a new file, begins to read it, or those that were rotated before. Returns whether it has. Call it when all files were
+    /// read to their end.
     fn follow_rotation(&mut self, now_us: i64) -> io::Result<bool> {
         let Some(file) = open(&self.path)? else { return Ok(false) };
         let Some(last) = self.parts.back_mut() else {
@@ -370,41 +443,59 @@ impl LogFollower {
             return Ok(false);
         }
         last.rotated_us.get_or_insert(now_us);
-        self.push_files_between(id, now_us)?;
+        let siblings = siblings(&self.path)?;
+        let age = match (siblings.iter().find(|sibling| sibling.id == last.id), &last.file) {
+            (Some(sibling), _) => Some(sibling.age.clone()),
+            (None, Some(file)) => Some(Age::of(modified_ns(&file.metadata()?))),
+            (None, None) => None,
+        };
+        // Room for at least one more.
+        while self.parts.len() > MAX_FILES - 2 {
+            self.forget_oldest();
+        }
+        if let Some(age) = age
+            && !self.push_files_after(&age, id, &siblings, now_us)?
+        {
+            return Ok(true);
+        }
         self.counts.rotations += 1;
         let number = self.number();
         self.parts.push_back(Part::new(number, file)?);
         Ok(true)
     }
 
-    /// Begins to read files that were rotated after the last one that is known, and before the current one.
-    fn push_files_between(&mut self, current: FileId, now_us: i64) -> io::Result<()> {
-        let siblings = siblings(&self.path)?;
-        let Some(last) = self.parts.back() else { return Ok(()) };
-        let age = match (siblings.iter().find(|sibling| sibling.id == last.id), &last.file) {
-            (Some(sibling), _) => sibling.age.clone(),
-            (None, Some(file)) => Age::of(&file.metadata()?),
-            (None, None) => return Ok(()),
-        };
-        let known: Vec<FileId> = self.parts.iter().map(|part| part.id).collect();
-        for sibling in siblings.iter().filter(|sibling| sibling.age > age) {
-            if sibling.id == current || known.contains(&sibling.id) {
+    /// Begins to read rotated files that are younger than this, the oldest first. Returns whether there was room for all, and for the
+    /// current one.
+    fn push_files_after(
+        &mut self,
+        age: &Age,
+        current: FileId,
+        siblings: &[Sibling],
+        now_us: i64,
+    ) -> io::Result<bool> {
+        let is_later = |sibling: &&Sibling| sibling.age > *age && sibling.name != RotatedName::Other;
+        for sibling in siblings.iter().filter(is_later) {
+            if sibling.id == current || self.parts.iter().any(|part| part.id == sibling.id) {
                 continue;
             }
-            match sibling.name {
-                RotatedName::Rotated => {
-                    let Some(file) = sibling.open(0, Head::default())? else { continue };
-                    self.counts.rotations += 1;
-                    let number = self.number();
-                    let mut part = Part::new(number, file)?;
-                    part.rotated_us = Some(now_us);
-                    self.parts.push_back(part);
-                }
-                RotatedName::Compressed => self.counts.lost_rotations += 1,
-                RotatedName::Other => {}
+            if self.parts.len() >= MAX_FILES - 1 {
+                return Ok(false);
             }
+            if sibling.name == RotatedName::Compressed {
+                self.counts.lost_rotations += 1;
+                continue;
+            }
+            let finished = self.finished.iter().find(|finished| finished.id() == sibling.id).cloned();
+            let position = match finished {
+                Some(position) if sibling.open(position.offset, position.head())?.is_some() => position,
+                // Another file has its inode.
+                _ => Position::default(),
+            };
+            let Some(file) = sibling.open(position.offset, position.head())? else { continue };
+            self.counts.rotations += u64::from(position == Position::default());
+            self.push_rotated(file, &position, now_us)?;
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Closes rotated files that were read to their end some time ago, and forgets those that the parser does not need.
@@ -432,7 +523,23 @@ impl LogFollower {
             if needed && self.parts.len() <= MAX_FILES {
                 break;
             }
-            self.parts.pop_front();
+            self.forget_oldest();
+        }
+    }
+
+    /// Forgets the oldest file, and remembers how far it was read.
+    fn forget_oldest(&mut self) {
+        let Some(part) = self.parts.pop_front() else { return };
+        if part.file.is_some() {
+            self.counts.lost_rotations += u64::from(!part.at_end);
+            self.counts.cut_lines += u64::from(part.at_end && !part.continued && part.has_cut_line());
+        }
+        self.finished.retain(|finished| finished.id() != part.id);
+        if part.head.bytes > 0 {
+            self.finished.push_back(part.position(None));
+        }
+        if self.finished.len() > MAX_FINISHED {
+            self.finished.pop_front();
         }
     }
 }

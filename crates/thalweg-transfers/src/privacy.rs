@@ -2,6 +2,9 @@
 //!
 //! A hash is the first half of HMAC-SHA256 (RFC 2104) of the text, with the salt as the key. Only hosts with the same salt give the same
 //! hashes, so an operator copies the salt to the hosts of a site whose users are to be recognised on all of them.
+//!
+//! Programs put names into their messages too. There, names are replaced by `<name>`: those that are known, and everything that looks like
+//! a file name. A file name without quotes and slashes that belongs to another transfer is not recognised.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -14,6 +17,16 @@ use thiserror::Error;
 
 /// Length of a salt in bytes.
 const SALT: usize = 32;
+
+/// What stands for a name in a message until it is complete: no letter of a name.
+const HIDDEN: char = '\u{0}';
+
+/// Quotation marks: the first one, and those that may be the last.
+const QUOTES: [(char, &[char]); 5] =
+    [('"', &['"']), ('\'', &['\'']), ('`', &['`', '\'']), ('‘', &['’']), ('“', &['”'])];
+
+/// Words with a slash that are no file names, as in "Input/output error".
+const NO_FILES: [&str; 3] = ["i/o", "input/output", "read/write"];
 
 /// Why a salt cannot be used.
 #[derive(Debug, Error)]
@@ -94,6 +107,89 @@ impl Privacy {
             _ => name.to_owned(),
         }
     }
+
+    /// Returns the text to report instead of a message, such as why a transfer failed. `<name>` replaces these names and the last part of
+    /// each path, quoted parts, and words with a slash.
+    pub fn message(&self, message: &str, names: [&str; 2]) -> String {
+        if self.key.is_none() {
+            return message.to_owned();
+        }
+        let mut message = message.to_owned();
+        for name in names {
+            let last = name.rsplit('/').next().unwrap_or(name);
+            message = without_name(&without_name(&message, name), last);
+        }
+        without_paths(&without_quotations(&message)).replace(HIDDEN, "<name>")
+    }
+}
+
+/// Hides a name where it is not part of a longer word.
+fn without_name(text: &str, name: &str) -> String {
+    if name.is_empty() {
+        return text.to_owned();
+    }
+    let mut hidden = String::new();
+    let mut from = 0;
+    for (at, _) in text.match_indices(name) {
+        let (before, after) = (&text[..at], &text[at + name.len()..]);
+        if !ends_in_word(before) && !begins_in_word(after) {
+            hidden += &text[from..at];
+            hidden.push(HIDDEN);
+            from = at + name.len();
+        }
+    }
+    hidden + &text[from..]
+}
+
+/// Hides quoted parts. One without an end extends to the end of the text.
+fn without_quotations(text: &str) -> String {
+    let mut hidden = String::new();
+    let mut rest = text;
+    while let Some(letter) = rest.chars().next() {
+        let after = &rest[letter.len_utf8()..];
+        let is_apostrophe = letter == '\'' && ends_in_word(&hidden);
+        match QUOTES.iter().find(|(first, _)| *first == letter && !is_apostrophe) {
+            Some((_, last)) => {
+                hidden.push(HIDDEN);
+                rest = after_quotation(after, last);
+            }
+            None => {
+                hidden.push(letter);
+                rest = after;
+            }
+        }
+    }
+    hidden
+}
+
+/// Returns what follows the end of a quotation: a mark that is not escaped, and not inside a word.
+fn after_quotation<'a>(text: &'a str, last: &[char]) -> &'a str {
+    let mut ends = text.match_indices(last).map(|(at, mark)| (&text[..at], &text[at + mark.len()..]));
+    ends.find(|(quoted, after)| !quoted.ends_with('\\') && !begins_in_word(after))
+        .map_or("", |(_, after)| after)
+}
+
+/// Hides words with a slash, without the punctuation around them.
+fn without_paths(text: &str) -> String {
+    let mut hidden = String::new();
+    for piece in text.split_inclusive(char::is_whitespace) {
+        let word =
+            piece.trim_matches(|letter: char| letter.is_whitespace() || "()[]{}<>,;:.!?".contains(letter));
+        let is_path = word.contains(['/', '\\']) && !NO_FILES.contains(&word.to_lowercase().as_str());
+        match is_path {
+            true => hidden += &piece.replacen(word, &HIDDEN.to_string(), 1),
+            false => hidden += piece,
+        }
+    }
+    hidden
+}
+
+fn begins_in_word(text: &str) -> bool {
+    text.chars().next().is_some_and(char::is_alphanumeric)
+}
+
+fn ends_in_word(text: &str) -> bool {
+    text.chars().next_back().is_some_and(char::is_alphanumeric)
 }
 
 /// Returns bytes as lower-case hexadecimal digits.
@@ -143,6 +239,35 @@ mod tests {
         fs::write(&path, format!("4a656665{}", "00".repeat(28))).unwrap();
         let hashed = Privacy::hashed(&path).unwrap().name("what do ya want for nothing?");
         assert_eq!(hashed, "5bdcc146bf60754e6a042426089575c7");
+    }
+
+    #[test]
+    fn messages_have_no_names_but_their_reasons() {
+        let folder = tempfile::tempdir().unwrap();
+        let hashed = Privacy::hashed(&folder.path().join("salt")).unwrap();
+        let cases = [
+            (
+                "[sender] link_stat \"missing.bin\" (in data) failed: No such file or directory (2)",
+                "[sender] link_stat <name> (in data) failed: No such file or directory (2)",
+            ),
+            (
+                "Failed to copy: open /home/ada/x: permission denied",
+                "Failed to copy: open <name>: permission denied",
+            ),
+            ("can't open 'it isn't' of ada: it isn't there", "can't open <name> of <name>: it isn't there"),
+            ("cannot stat `a b': Input/output error", "cannot stat <name>: Input/output error"),
+            ("run 7.tar failed (data/run 7.tar), i/o timeout", "<name> failed (<name>), i/o timeout"),
+            ("\"a\\\" b\", ‘x’s’ and \"cut off in the", "<name>, <name> and <name>"),
+            ("HTTP status 404, not adapted", "HTTP status 404, not adapted"),
+            ("C:\\data is full; ../ada.", "<name> is full; ..<name>."),
+            ("", ""),
+        ];
+        for (message, expected) in cases {
+            assert_eq!(hashed.message(message, ["ada", "data/run 7.tar"]), expected);
+            assert_eq!(Privacy::clear().message(message, ["ada", "data/run 7.tar"]), message);
+        }
+        assert_eq!(hashed.message("no name", ["", ""]), "no name");
+        assert_eq!(hashed.message("no name", ["name", "a/name"]), "no <name>");
     }
 
     #[test]

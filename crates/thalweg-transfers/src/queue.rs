@@ -231,7 +231,11 @@ impl Queue {
         self.positions = stored.positions;
         self.reports.push_back(Waiting { number, bytes, has_transfers });
         while self.reports.len() > 1 && self.length().1 > self.max_bytes {
-            self.drop_oldest()?;
+            if let Err(error) = self.drop_oldest() {
+                // The new report is in the queue all the same. The next one tries again.
+                tracing::error!(%error, "the queue stays too large");
+                break;
+            }
         }
         Ok(())
     }
@@ -241,9 +245,13 @@ impl Queue {
         let older = self.reports.len() - 1;
         let samples = self.reports.iter().take(older).position(|waiting| !waiting.has_transfers);
         let Some(waiting) = self.reports.get(samples.unwrap_or(0)).cloned() else { return Ok(()) };
+        self.remove(&waiting)?;
+        if self.counts.dropped == 0 {
+            tracing::warn!(folder = %self.folder.display(), "the queue is full: old reports are dropped, and counted in status.json");
+        }
         self.counts.dropped += 1;
         self.counts.dropped_with_transfers += u64::from(waiting.has_transfers);
-        self.remove(&waiting)
+        Ok(())
     }
 
     /// Returns the oldest report and its number; `None` if there is none.
@@ -263,8 +271,9 @@ impl Queue {
         let Some(waiting) = self.reports.iter().find(|waiting| waiting.number == number).cloned() else {
             return Ok(());
         };
+        self.remove(&waiting)?;
         self.counts.acknowledged += 1;
-        self.remove(&waiting)
+        Ok(())
     }
 
     /// Moves a report that the daemon refused, or that cannot be read, out of the way.
@@ -275,7 +284,6 @@ impl Queue {
         let Some(waiting) = self.reports.iter().find(|waiting| waiting.number == number).cloned() else {
             return Ok(());
         };
-        self.counts.rejected += 1;
         let folder = self.folder.join(REJECTED);
         fs::create_dir_all(&folder).map_err(at(&folder))?;
         let kept = fs::read_dir(&folder).map_err(at(&folder))?.count();
@@ -283,7 +291,9 @@ impl Queue {
             let name = file_name(number, waiting.has_transfers);
             let _ = fs::copy(self.folder.join(&name), folder.join(format!("{}-{name}", self.state.queue)));
         }
-        self.remove(&waiting)
+        self.remove(&waiting)?;
+        self.counts.rejected += 1;
+        Ok(())
     }
 
     /// Returns the number of the oldest report.
@@ -291,6 +301,7 @@ impl Queue {
         self.reports.front().map(|waiting| waiting.number)
     }
 
+    /// Removes a report. One whose file is missing is removed too.
     fn remove(&mut self, waiting: &Waiting) -> Result<(), QueueError> {
         if self.reports.back().is_some_and(|newest| newest.number == waiting.number) {
             // Its positions and number must outlive it. A report that cannot be read has none.
@@ -302,7 +313,10 @@ impl Queue {
             self.state = state;
         }
         let path = self.folder.join(file_name(waiting.number, waiting.has_transfers));
-        fs::remove_file(&path).map_err(at(&path))?;
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(at(&path)(error)),
+            _ => {}
+        }
         self.reports.retain(|other| other.number != waiting.number);
         Ok(())
     }
@@ -427,5 +441,45 @@ mod tests {
         queue.reject(queue.first_number().unwrap()).unwrap();
         assert_eq!(queue.first().unwrap(), Some((2, samples(2))));
         assert_eq!(fs::read_dir(folder.path().join(REJECTED)).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_missing_file_does_not_block_the_queue() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut queue = open(folder.path());
+        for time in 1..=4 {
+            queue.push(samples(time), position(time as u64)).unwrap();
+        }
+        for number in [1, 2] {
+            fs::remove_file(folder.path().join(file_name(number, false))).unwrap();
+        }
+        assert!(queue.first().is_err());
+        queue.reject(1).unwrap();
+        queue.acknowledge(2).unwrap();
+        assert_eq!(queue.first().unwrap(), Some((3, samples(3))));
+        fs::remove_file(folder.path().join(file_name(3, false))).unwrap();
+        queue.max_bytes = 1;
+        queue.push(samples(5), position(5)).unwrap();
+        assert_eq!(queue.first().unwrap(), Some((5, samples(5))));
+        let counts = QueueCounts { acknowledged: 1, dropped: 2, dropped_with_transfers: 0, rejected: 1 };
+        assert_eq!(queue.counts(), counts);
+    }
+
+    #[test]
+    fn a_new_report_is_in_the_queue_though_the_oldest_cannot_be_dropped() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut queue = open(folder.path());
+        queue.push(samples(1), position(1)).unwrap();
+        let oldest = folder.path().join(file_name(1, false));
+        fs::remove_file(&oldest).unwrap();
+        // A directory cannot be removed as a file.
+        fs::create_dir(&oldest).unwrap();
+        queue.max_bytes = 1;
+        queue.push(samples(2), position(2)).unwrap();
+        assert_eq!((queue.length().0, queue.counts().dropped), (2, 0));
+        fs::remove_dir(&oldest).unwrap();
+        queue.push(samples(3), position(3)).unwrap();
+        assert_eq!((queue.length().0, queue.counts().dropped), (1, 2));
+        assert_eq!(queue.first().unwrap(), Some((3, samples(3))));
     }
 }

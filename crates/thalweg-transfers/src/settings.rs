@@ -1,5 +1,6 @@
 //! The configuration file of the agent.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -299,11 +300,18 @@ fn check<'d>(document: &'d Document, path: &Path) -> Result<Checked<'d>, Setting
 
 fn logs(document: &Document, problems: &mut Vec<Problem>) -> Vec<(String, OpenLog)> {
     let mut logs: Vec<(String, OpenLog)> = Vec::new();
+    let mut files = HashSet::new();
     for entry in document.all::<self::Log>() {
         let path = document.folder.join(&entry.path);
         let shown = path.display().to_string();
-        if logs.iter().any(|(other, _)| *other == shown) {
+        // Names of one file may differ.
+        let same = path.canonicalize().unwrap_or_else(|_| path.components().collect());
+        if !files.insert(same) {
             problems.push(entry.refuse(self::Log::path, "the log is named twice"));
+            continue;
+        }
+        if std::fs::metadata(&path).is_ok_and(|metadata| !metadata.is_file()) {
+            problems.push(entry.refuse(self::Log::path, "expected a regular file"));
             continue;
         }
         let mapping = entry.mapping.as_ref().map(|file| mapping(&document.folder.join(file))).transpose();
@@ -343,7 +351,11 @@ fn logs(document: &Document, problems: &mut Vec<Problem>) -> Vec<(String, OpenLo
 fn mapping(path: &Path) -> Result<Mapping, String> {
     let text =
         std::fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
-    toml::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))
+    toml::from_str(&text).map_err(|error: toml::de::Error| {
+        let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+        let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
+        format!("{}:{line}: {}", path.display(), error.message())
+    })
 }
 
 const fn format(name: FormatName) -> Format {
@@ -364,4 +376,48 @@ const fn format(name: FormatName) -> Format {
 fn machine_name() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     name.trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_unit_has_the_state_directory_of_the_defaults() {
+        let unit = include_str!("../../../packaging/thalweg-transfers-agent.service");
+        let directory = unit.lines().find_map(|line| line.strip_prefix("StateDirectory=")).unwrap();
+        let defaults = default_file();
+        for default in ["queue = \"/var/lib/{}\"", "salt_file = \"/var/lib/{}/salt\""] {
+            let default = default.replace("{}", directory);
+            assert!(defaults.contains(&default), "{default}");
+        }
+    }
+
+    #[test]
+    fn a_log_is_a_regular_file_and_named_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("agent.toml");
+        std::fs::write(folder.path().join("a.log"), "").unwrap();
+        let log = |path: &str| format!("[[log]]\npath = \"{path}\"\nformat = \"rsync\"\n");
+        let problem = |logs: &[&str]| {
+            let logs: String = logs.iter().map(|path| log(path)).collect();
+            std::fs::write(&file, format!("[agent]\nhost = \"dtn1\"\ninterface = \"lo\"\n{logs}")).unwrap();
+            describe(&file).map_err(|error| error.to_string())
+        };
+        assert!(problem(&["a.log", "b.log"]).is_ok());
+        for logs in [["a.log", "./a.log"], ["b.log", "./b.log"]] {
+            assert!(problem(&logs).unwrap_err().contains("the log is named twice"), "{logs:?}");
+        }
+        assert!(problem(&["."]).unwrap_err().contains("expected a regular file"));
+    }
+
+    #[test]
+    fn an_error_of_a_mapping_has_its_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("mapping.toml");
+        std::fs::write(&file, "input = \"csv\"\n[fields]\nbytes = 1\n").unwrap();
+        let error = mapping(&file).unwrap_err();
+        assert!(error.starts_with(&format!("{}:3: ", file.display())), "{error}");
+        assert_eq!(error.lines().count(), 1, "{error}");
+    }
 }

@@ -5,10 +5,12 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use thalweg_api::MAX_REPORT_TEXT;
+
 use super::head::Head;
-use super::siblings::FileId;
-use super::{FollowCounts, Found, MAX_LINE_BYTES, Position};
-use crate::logs::LogParser;
+use super::siblings::{FileId, modified_ns};
+use super::{Budget, FollowCounts, Found, MAX_LINE_BYTES, Position};
+use crate::logs::{LogParser, LoggedTransfer};
 
 /// Bits of an offset that are the offset in a file; those above are the number of the file.
 const OFFSET_BITS: u32 = 44;
@@ -18,6 +20,9 @@ const CHUNK_BYTES: usize = 64 << 10;
 
 /// Maximum length of a header.
 const MAX_HEADER_BYTES: usize = 64 << 10;
+
+/// Size of a reported transfer in bytes of JSON, without its texts but with hashes of user and file.
+pub(super) const TRANSFER_BYTES: u64 = 544;
 
 /// A place in the files of a log: number of the file, and offset in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,6 +74,8 @@ pub(super) struct Part {
     pub(super) header_seen: bool,
     /// Whether all of the file was read.
     pub(super) at_end: bool,
+    /// When the file was modified, as of the latest read, in nanoseconds since 1970.
+    modified_ns: i64,
 }
 
 impl Part {
@@ -91,6 +98,7 @@ impl Part {
             continued: false,
             header_seen: false,
             at_end: false,
+            modified_ns: modified_ns(&metadata),
         })
     }
 
@@ -126,18 +134,18 @@ impl Part {
         Ok(file.metadata()?.len() < self.read_to || !self.head.matches(file)?)
     }
 
-    /// Reads at most `budget` bytes, which it reduces.
-    pub(super) fn read(&mut self, budget: &mut u64, lines: &mut Lines<'_>) -> io::Result<()> {
+    /// Reads what the budget of `lines` allows.
+    pub(super) fn read(&mut self, lines: &mut Lines<'_>) -> io::Result<()> {
         let Some(file) = self.file.take() else {
             self.at_end = true;
             return Ok(());
         };
-        let result = self.read_file(&file, budget, lines);
+        let result = self.read_file(&file, lines);
         self.file = Some(file);
         result
     }
 
-    fn read_file(&mut self, file: &File, budget: &mut u64, lines: &mut Lines<'_>) -> io::Result<()> {
+    fn read_file(&mut self, file: &File, lines: &mut Lines<'_>) -> io::Result<()> {
         self.at_end = false;
         if !self.header_seen && self.read_to > 0 {
             self.header_seen = true;
@@ -146,8 +154,8 @@ impl Part {
             }
         }
         let mut chunk = vec![0; CHUNK_BYTES];
-        while *budget > 0 {
-            let length = CHUNK_BYTES.min(usize::try_from(*budget).unwrap_or(CHUNK_BYTES));
+        while !lines.budget.is_used_up() {
+            let length = CHUNK_BYTES.min(usize::try_from(lines.budget.bytes).unwrap_or(CHUNK_BYTES));
             let read = match file.read_at(&mut chunk[..length], self.read_to) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 read => read?,
@@ -156,16 +164,18 @@ impl Part {
                 self.at_end = true;
                 break;
             }
-            *budget -= read as u64;
+            let before = self.read_to;
             self.take(&chunk[..read], lines);
+            lines.budget.bytes -= self.read_to - before;
         }
+        self.modified_ns = modified_ns(&file.metadata()?);
         if self.head.can_grow(self.read_to) {
             self.head = Head::read(file, self.read_to)?;
         }
         Ok(())
     }
 
-    /// Splits bytes into lines.
+    /// Splits bytes into lines, up to the one whose transfers use up the budget.
     fn take(&mut self, bytes: &[u8], lines: &mut Lines<'_>) {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             self.read_to += piece.len() as u64;
@@ -193,6 +203,9 @@ impl Part {
                 self.line_start = self.read_to;
                 self.carried_from = None;
                 self.skipping = false;
+                if lines.budget.is_used_up() {
+                    return;
+                }
             }
         }
     }
@@ -218,7 +231,15 @@ impl Part {
         }
         let start = self.carried_from.unwrap_or(Place { file: self.number, offset: self.line_start });
         let mut transfers = Vec::new();
-        if let Err(error) = lines.parser.line(&text, start.to_offset(), &mut transfers)
+        let mut result = lines.parser.line(&text, start.to_offset(), &mut transfers);
+        transfers.retain(|transfer| match transfer.check() {
+            Ok(()) => true,
+            Err(error) => {
+                result = Err(error);
+                false
+            }
+        });
+        if let Err(error) = result
             && is_new
         {
             lines.counts.bad_lines += 1;
@@ -227,6 +248,7 @@ impl Part {
         }
         if is_new {
             lines.counts.transfers += transfers.len() as u64;
+            lines.budget.take_found(transfers.iter().map(json_bytes).sum());
             lines.found.extend(transfers.into_iter().enumerate().map(|(index, transfer)| Found {
                 transfer,
                 inode: self.id.inode,
@@ -263,7 +285,9 @@ impl Part {
             head_digest: self.head.digest,
             continued: self.continued,
             complete: self.at_end && !self.has_cut_line(),
+            modified_ns: self.modified_ns,
             earlier: Vec::new(),
+            finished: Vec::new(),
         }
     }
 }
@@ -274,6 +298,19 @@ pub(super) struct Lines<'a> {
     pub(super) parser: &'a mut dyn LogParser,
     pub(super) counts: &'a mut FollowCounts,
     pub(super) found: &'a mut Vec<Found>,
+    pub(super) budget: &'a mut Budget,
+}
+
+/// Returns the size of a transfer in a report, at most: bytes of JSON.
+fn json_bytes(transfer: &LoggedTransfer) -> u64 {
+    let LoggedTransfer { application, user, file, congestion_control, error, .. } = transfer;
+    let length = |byte: u8| match byte {
+        0..0x20 => 6_u64,
+        b'"' | b'\\' => 2,
+        _ => 1,
+    };
+    let text = |text: &String| text.bytes().take(MAX_REPORT_TEXT).map(length).sum::<u64>();
+    TRANSFER_BYTES + [application, user, file, congestion_control, error].map(text).iter().sum::<u64>()
 }
 
 /// Returns whether a line begins at an offset: at the beginning of the file, or after a line feed.
@@ -294,4 +331,55 @@ fn first_line(file: &File) -> io::Result<Option<String>> {
         let line = &buffer[..end];
         String::from_utf8_lossy(line.strip_suffix(b"\r").unwrap_or(line)).into_owned()
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use thalweg_api::{Transfer, TransferDirection};
+
+    use super::*;
+
+    /// Returns the report of a transfer whose numbers and addresses have as many digits as possible.
+    fn reported(logged: &LoggedTransfer, user: &str, file: &str) -> Transfer {
+        let address = "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff".parse().ok();
+        Transfer {
+            transfer: "f".repeat(32),
+            application: logged.application.clone(),
+            direction: TransferDirection::Receive,
+            user: user.to_owned(),
+            file: file.to_owned(),
+            src: address,
+            dst: address,
+            src_port: u16::MAX,
+            dst_port: u16::MAX,
+            start_us: i64::MAX,
+            end_us: i64::MAX,
+            bytes: u64::MAX,
+            streams: u16::MAX,
+            send_buffer_bytes: u64::MAX,
+            receive_buffer_bytes: u64::MAX,
+            congestion_control: logged.congestion_control.clone(),
+            error: logged.error.clone(),
+        }
+    }
+
+    #[test]
+    fn a_transfer_is_never_larger_in_a_report_than_estimated() {
+        for text in [String::new(), "/data/ä".to_owned(), "\u{1}\"\\\n".repeat(250)] {
+            let logged = LoggedTransfer {
+                application: text.clone(),
+                user: text.clone(),
+                file: text.clone(),
+                congestion_control: text.clone(),
+                error: text.clone(),
+                ..LoggedTransfer::default()
+            };
+            let hash = "f".repeat(32);
+            for (user, file) in [(text.as_str(), text.as_str()), (hash.as_str(), hash.as_str())] {
+                let size = serde_json::to_string(&reported(&logged, user, file)).unwrap().len() as u64 + 1;
+                let estimate = json_bytes(&logged);
+                assert!(size <= estimate, "{size} bytes, estimated as {estimate}");
+            }
+        }
+    }
 }

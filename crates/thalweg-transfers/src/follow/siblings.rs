@@ -34,17 +34,21 @@ pub(super) struct Sibling {
 /// Order of rotated files, older ones first: by modification; those of the same time by their number, the highest first, or their date.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Age {
-    modified_ns: i128,
+    modified_ns: i64,
     number_from_end: i64,
     suffix: Vec<u8>,
 }
 
 impl Age {
-    /// The age of a file whose rotated name is not known: after all others of the same time.
-    pub(super) fn of(metadata: &Metadata) -> Age {
-        let modified_ns = i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec());
+    /// The age of a file that was modified at this time, and whose rotated name is not known: after all others of the same time.
+    pub(super) fn of(modified_ns: i64) -> Age {
         Age { modified_ns, number_from_end: i64::MAX, suffix: Vec::new() }
     }
+}
+
+/// Returns when a file was modified, in nanoseconds since 1970.
+pub(super) fn modified_ns(metadata: &Metadata) -> i64 {
+    metadata.mtime().saturating_mul(1_000_000_000).saturating_add(metadata.mtime_nsec())
 }
 
 /// What the name of a file beside the log says.
@@ -119,7 +123,7 @@ pub(super) fn siblings(log: &Path) -> io::Result<Vec<Sibling>> {
             continue;
         }
         let number = std::str::from_utf8(&suffix[1..]).ok().and_then(|text| text.parse::<i64>().ok());
-        let mut age = Age::of(&metadata);
+        let mut age = Age::of(modified_ns(&metadata));
         // A date such as 20261128 is no number of a rotation: it grows.
         age.number_from_end = number.filter(|number| *number < 10_000).map_or(0, |number| -number);
         age.suffix = suffix.to_vec();

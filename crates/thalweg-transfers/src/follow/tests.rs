@@ -83,8 +83,14 @@ impl Scene {
         self.poll_bytes(ALL);
     }
 
-    fn poll_bytes(&mut self, max_bytes: u64) {
-        self.follower.poll(self.now_us, max_bytes, &mut self.found).unwrap();
+    /// Returns whether there may be more.
+    fn poll_bytes(&mut self, max_bytes: u64) -> bool {
+        self.follower.poll(self.now_us, max_bytes, &mut self.found).unwrap()
+    }
+
+    fn set_modified(&self, name: &str, seconds: u64) {
+        let time = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+        OpenOptions::new().append(true).open(self.path(name)).unwrap().set_modified(time).unwrap();
     }
 
     /// Ends the process after it saved its position, and starts it again.
@@ -403,6 +409,18 @@ fn bad_lines_name_the_file_and_the_offset() {
 }
 
 #[test]
+fn a_transfer_that_cannot_have_happened_is_a_bad_line() {
+    let mut scene = Scene::new(Start::Beginning);
+    scene.append("log", "single a 9007199254740993\nsingle b 7\n");
+    scene.poll();
+    let counts = scene.follower.counts();
+    assert_eq!((counts.lines, counts.transfers, counts.bad_lines), (2, 1, 1));
+    assert!(
+        counts.last_bad_line.ends_with("expected a size of at most 2^53 bytes, found \"9007199254740993\"")
+    );
+}
+
+#[test]
 fn overlong_lines_and_invalid_utf8_are_counted() {
     let mut scene = Scene::new(Start::Beginning);
     let mut bytes = vec![b'x'; MAX_LINE_BYTES + 1];
@@ -441,6 +459,202 @@ fn a_file_with_the_inode_of_a_deleted_one_is_a_new_file() {
     scene.restart_at(Start::At(position));
     scene.poll();
     assert_eq!(scene.transfers(), pairs(&[("a", 1), ("b", 2), ("c", 3)]));
+}
+
+#[test]
+fn more_rotated_files_than_are_kept_in_mind_are_read_one_after_the_other() {
+    for restarts in [false, true] {
+        let mut scene = Scene::new(Start::Beginning);
+        scene.append("log", "single a00 0\n");
+        scene.poll();
+        let mut expected = vec![("a00".to_owned(), 0)];
+        // Nothing is read during these rotations.
+        for number in 1..=40_u64 {
+            let rotated = format!("log-{}", 20_261_100 + number);
+            scene.set_modified("log", 1_000 + number);
+            scene.rename("log", &rotated);
+            scene.append("log", &format!("single a{number:02} {number}\nsingle b{number:02} {number}\n"));
+            expected.extend(["a", "b"].map(|letter| (format!("{letter}{number:02}"), number)));
+        }
+        for poll in 0..600 {
+            if restarts && poll % 5 == 0 {
+                scene.restart();
+            }
+            scene.poll_bytes(10);
+            let position = scene.follower.position().unwrap();
+            assert!(position.earlier.len() < MAX_FILES, "{}", position.earlier.len());
+        }
+        expected.sort();
+        assert_eq!(scene.transfers(), expected, "restarts {restarts}");
+        assert_eq!((scene.counts().lost_rotations, scene.counts().cut_lines), (0, 0));
+        assert!(restarts || scene.counts().rotations == 40);
+    }
+}
+
+#[test]
+fn files_that_were_rotated_after_a_compressed_one_are_read() {
+    for knows_time in [true, false] {
+        let mut scene = Scene::new(Start::Beginning);
+        scene.append("log.1", "single old 9\n");
+        scene.set_modified("log.1", 900);
+        scene.append("log", "single a 1\n");
+        scene.set_modified("log", 1_000);
+        scene.poll();
+        // Two rotations with `delaycompress`. The first file is removed last, so that no other has its inode.
+        scene.rename("log", "removed");
+        scene.rename("log.1", "log.3");
+        scene.append("log.2.gz", "compressed");
+        scene.set_modified("log.2.gz", 1_050);
+        scene.append("log.1", "single b 2\n");
+        scene.set_modified("log.1", 1_100);
+        scene.append("log", "single c 3\n");
+        std::fs::remove_file(scene.path("removed")).unwrap();
+        let mut position = scene.follower.position().unwrap();
+        assert_eq!(position.modified_ns, 1_000_000_000_000);
+        let expected = match knows_time {
+            true => pairs(&[("a", 1), ("b", 2), ("c", 3)]),
+            false => pairs(&[("a", 1), ("c", 3)]),
+        };
+        if !knows_time {
+            position.modified_ns = 0;
+        }
+        scene.restart_at(Start::At(position));
+        scene.poll();
+        assert_eq!(scene.transfers(), expected);
+        assert_eq!(scene.counts().lost_rotations, 1);
+    }
+}
+
+#[test]
+fn a_position_of_an_earlier_version_is_understood() {
+    let saved = r#"{"device":1,"inode":2,"offset":3,"needs_from":3,"head_bytes":4,"head_digest":5}"#;
+    let position: Position = serde_json::from_str(saved).unwrap();
+    let expected = Position {
+        device: 1,
+        inode: 2,
+        offset: 3,
+        needs_from: 3,
+        head_bytes: 4,
+        head_digest: 5,
+        ..Position::default()
+    };
+    assert_eq!(position, expected);
+}
+
+#[test]
+fn an_error_while_resuming_keeps_the_position() {
+    let mut scene = Scene::new(Start::Beginning);
+    scene.append("log", "single a 1\n");
+    scene.poll();
+    let rotated = scene.follower.position().unwrap();
+    scene.rename("log", "log.1");
+    scene.append("log.1", "single b 2\n");
+    // A file that can be opened, but not read.
+    std::os::unix::fs::symlink("/proc/self/mem", scene.path("log")).unwrap();
+    let unreadable = File::open(scene.path("log")).unwrap();
+    let FileId { device, inode } = FileId::of(&unreadable.metadata().unwrap());
+    let earlier = vec![rotated.clone()];
+    let position = Position { device, inode, offset: 0, needs_from: 0, earlier, ..rotated };
+    scene.restart_at(Start::At(position.clone()));
+    for _ in 0..2 {
+        scene.follower.poll(scene.now_us, ALL, &mut scene.found).unwrap_err();
+        assert_eq!(scene.follower.position(), Some(position.clone()));
+        assert_eq!((scene.counts(), scene.found.len()), (FollowCounts::default(), 1));
+    }
+    std::fs::remove_file(scene.path("log")).unwrap();
+    scene.append("log", "single c 3\n");
+    scene.poll();
+    assert_eq!(scene.transfers(), pairs(&[("a", 1), ("b", 2), ("c", 3)]));
+}
+
+#[test]
+fn a_poll_says_that_there_may_be_more_while_known_lines_are_read_again() {
+    let mut scene = Scene::new(Start::Beginning);
+    scene.append("log", "begin b\n");
+    scene.append("log", &"single a 1\n".repeat(100));
+    assert!(!scene.poll_bytes(ALL));
+    scene.restart();
+    scene.found.clear();
+    let offset = |scene: &Scene| scene.follower.position().unwrap().offset;
+    let before = offset(&scene);
+    for _ in 0..11 {
+        assert!(scene.poll_bytes(100));
+        assert_eq!(offset(&scene), before);
+    }
+    assert!(!scene.poll_bytes(100));
+    scene.append("log", "end b 2\n");
+    assert!(!scene.poll_bytes(100));
+    assert_eq!(scene.transfers(), pairs(&[("b", 2)]));
+}
+
+#[test]
+fn a_poll_ends_when_its_transfers_fill_a_report() {
+    let long = "x".repeat(500);
+    for (count, name, most) in [(20_000, "", MAX_REPORT_ROWS), (3_000, long.as_str(), 1_100)] {
+        let mut scene = Scene::new(Start::Beginning);
+        let text: String = (0..count).map(|number| format!("single {name}{number} 1\n")).collect();
+        scene.append("log", &text);
+        let mut more = true;
+        while more {
+            let before = scene.found.len();
+            more = scene.poll_bytes(ALL);
+            assert!(scene.found.len() - before <= most);
+            scene.restart();
+        }
+        let mut transfers = scene.transfers();
+        transfers.dedup();
+        assert_eq!((transfers.len(), scene.found.len()), (count, count));
+    }
+}
+
+#[test]
+fn a_finished_file_that_is_written_to_again_is_read_on() {
+    for restarts in [false, true] {
+        let mut scene = Scene::new(Start::Beginning);
+        scene.append("log", "single a 1\n");
+        scene.poll();
+        scene.rename("log", "log.1");
+        scene.append("log", "single b 2\n");
+        scene.poll();
+        scene.now_us += 2 * LINGER_US;
+        scene.poll();
+        assert!(scene.follower.position().unwrap().earlier.is_empty());
+        // An old writer makes it younger than its successor.
+        scene.append("log.1", "single late 9\n");
+        scene.set_modified("log", 1_000);
+        scene.set_modified("log.1", 2_000);
+        scene.rename("log.1", "log.2");
+        scene.rename("log", "log.1");
+        scene.append("log", "single c 3\n");
+        if restarts {
+            scene.restart();
+        }
+        scene.poll();
+        assert_eq!(scene.transfers(), pairs(&[("a", 1), ("b", 2), ("c", 3), ("late", 9)]));
+        scene.now_us += 2 * LINGER_US;
+        scene.poll();
+        assert_eq!(scene.follower.position().unwrap().finished.len(), 2);
+    }
+}
+
+#[test]
+fn a_file_with_the_inode_of_a_finished_one_is_a_new_file() {
+    let mut scene = Scene::new(Start::Beginning);
+    scene.append("log", "single a 1\n");
+    scene.poll();
+    scene.rename("log", "log.1");
+    scene.append("log", "single b 2\n");
+    scene.poll();
+    scene.now_us += 2 * LINGER_US;
+    scene.poll();
+    scene.set_modified("log", 1_000);
+    scene.rename("log", "log.2");
+    // The same inode with other contents, as after the kernel used it again.
+    std::fs::write(scene.path("log.1"), "single n 5\n").unwrap();
+    scene.append("log", "single c 3\n");
+    scene.restart();
+    scene.poll();
+    assert_eq!(scene.transfers(), pairs(&[("a", 1), ("b", 2), ("c", 3), ("n", 5)]));
 }
 
 /// Runs logrotate; `None` if it is not installed.

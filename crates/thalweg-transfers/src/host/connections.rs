@@ -1,17 +1,17 @@
 //! TCP connections that move much data.
 //!
 //! All connections of the host are looked at in each interval. Those that moved at least [`ConnectionOptions::min_bytes`] are reported,
-//! and for [`LINGER`] intervals after that, so that a transfer that stalls is seen to stall.
+//! and for [`LINGER`] intervals after that, so that a transfer that stalls is seen to stall. If one moves data again later, one sample
+//! covers the time in between: a longer stall of a transfer, or the pause between two transfers of a connection.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
 
 use thalweg_api::{ConnectionSample, TransferDirection};
 use thalweg_linux::sock_diag::{SockDiag, TcpConnection, TcpInfo};
-use thalweg_wire::Timestamp;
 
-use super::micros;
 use super::processes::{ProcessCounters, Processes};
+use super::{SampleTime, interval, micros};
 
 /// Intervals for which a connection is reported after it moved data.
 const LINGER: u32 = 5;
@@ -33,7 +33,7 @@ pub struct ConnectionSampler {
     known: HashMap<u64, Known>,
     processes: Processes,
     process_counters: HashMap<u32, ProcessCounters>,
-    before: Option<Timestamp>,
+    before: Option<SampleTime>,
     left_out: u64,
 }
 
@@ -41,9 +41,32 @@ pub struct ConnectionSampler {
 #[derive(Clone, Debug)]
 struct Known {
     info: TcpInfo,
+    /// Bytes in the send queue, and in the receive queue.
+    queues: (u32, u32),
     /// Intervals for which it is still reported.
     left: u32,
     direction: TransferDirection,
+    /// The state at its latest sample; `None` before the first.
+    reported: Option<Box<Reported>>,
+}
+
+/// A connection at the time of a sample.
+#[derive(Clone, Debug)]
+struct Reported {
+    time: SampleTime,
+    info: TcpInfo,
+    direction: TransferDirection,
+    /// Its process, if that is known.
+    process: Option<(u32, ProcessCounters)>,
+}
+
+/// A connection to report.
+struct Active<'a> {
+    connection: &'a TcpConnection,
+    /// What changed since the previous interval.
+    change: TcpInfo,
+    /// The connection at the end of the previous interval, if it moves data again after it was no longer reported.
+    resumed: Option<TcpConnection>,
 }
 
 impl ConnectionSampler {
@@ -78,45 +101,83 @@ impl ConnectionSampler {
         self.processes.sample_blocked();
     }
 
-    /// Returns the connections that move data, the largest first. `now` is the wall clock.
+    /// Returns the connections that move data, the largest first.
     ///
     /// # Errors
     /// If the kernel does not list connections.
-    pub fn sample(&mut self, now: Timestamp) -> io::Result<Vec<ConnectionSample>> {
+    pub fn sample(&mut self, now: SampleTime) -> io::Result<Vec<ConnectionSample>> {
         let connections = self.source.tcp_connections()?;
-        let interval_us = self.before.replace(now).map(|before| now.0.saturating_sub(before.0) / 1_000);
-        let mut active = self.changes(&connections, interval_us.is_none());
+        let before = self.before.replace(now);
+        let mut active = self.changes(&connections, before.is_none());
         // Connections that had moved data before the first interval are new in none.
-        let Some(interval_us) = interval_us else { return Ok(Vec::new()) };
-        active.sort_by_key(|(_, change)| std::cmp::Reverse(moved(change)));
+        let Some(before) = before else { return Ok(Vec::new()) };
+        active.sort_by_key(|active| std::cmp::Reverse(moved(&active.change)));
         self.left_out += active.len().saturating_sub(self.options.max_connections) as u64;
         active.truncate(self.options.max_connections);
-        self.processes.follow(&active.iter().map(|(connection, _)| connection.inode).collect());
+        self.processes.follow(&active.iter().map(|active| active.connection.inode).collect());
         let counters = self.processes.read();
-        let samples = active.iter().map(|(connection, change)| {
-            let known = &self.known[&connection.cookie];
-            let mut sample = sample(connection, change, known.direction);
-            sample.time_us = micros(now);
-            sample.interval_us = interval_us.min(u64::from(u32::MAX)) as u32;
-            if let Some((pid, name)) = self.processes.owner(connection.inode) {
-                (sample.pid, sample.process) = (pid, name.to_owned());
-                if let (Some(now), Some(then)) = (counters.get(&pid), self.process_counters.get(&pid)) {
-                    add_process(&mut sample, now, then, interval_us);
-                }
+        let mut samples = Vec::with_capacity(active.len());
+        for active in &active {
+            samples.extend(self.gap(active, before));
+            let direction = self.known[&active.connection.cookie].direction;
+            let mut sample = self.between(active.connection, &active.change, direction, before, now);
+            let process = counters.get(&sample.pid);
+            if let (Some(counters), Some(then)) = (process, self.process_counters.get(&sample.pid)) {
+                add_process(&mut sample, counters, then);
+                let (blocked, samples) = counters.blocked;
+                sample.process_blocked_us =
+                    now.micros_since(before) * u64::from(blocked) / u64::from(samples.max(1));
             }
-            sample
-        });
-        let samples = samples.collect();
+            let process = process.map(|counters| (sample.pid, counters.clone()));
+            let reported = Reported { time: now, info: active.connection.info, direction, process };
+            if let Some(known) = self.known.get_mut(&active.connection.cookie) {
+                known.reported = Some(Box::new(reported));
+            }
+            samples.push(sample);
+        }
         self.process_counters = counters;
         Ok(samples)
     }
 
-    /// Returns the active connections with what changed since the previous interval, and remembers all. `is_first`: there is none.
-    fn changes<'a>(
-        &mut self,
-        connections: &'a [TcpConnection],
-        is_first: bool,
-    ) -> Vec<(&'a TcpConnection, TcpInfo)> {
+    /// Returns a sample of the time since the latest one of a connection that moves data again, up to the end of the previous interval;
+    /// `None` if there is no such time. Times of the process are 0 if they are not known. The time that it was blocked never is.
+    fn gap(&self, active: &Active<'_>, before: SampleTime) -> Option<ConnectionSample> {
+        let resumed = active.resumed.as_ref()?;
+        let reported = self.known.get(&resumed.cookie)?.reported.as_ref()?;
+        if reported.time == before {
+            return None;
+        }
+        let change = difference(&resumed.info, &reported.info);
+        let mut sample = self.between(resumed, &change, reported.direction, reported.time, before);
+        if let Some((pid, then)) = &reported.process
+            && *pid == sample.pid
+            && let Some(counters) = self.process_counters.get(pid)
+        {
+            add_process(&mut sample, counters, then);
+        }
+        Some(sample)
+    }
+
+    /// Returns a sample of the time between two others, without times of the process.
+    fn between(
+        &self,
+        connection: &TcpConnection,
+        change: &TcpInfo,
+        direction: TransferDirection,
+        start: SampleTime,
+        end: SampleTime,
+    ) -> ConnectionSample {
+        let mut sample = sample(connection, change, direction);
+        sample.time_us = micros(end.wall);
+        sample.interval_us = interval(end.micros_since(start));
+        if let Some((pid, name)) = self.processes.owner(connection.inode) {
+            (sample.pid, sample.process) = (pid, name.to_owned());
+        }
+        sample
+    }
+
+    /// Returns the connections to report, and remembers all. `is_first`: there is no previous interval.
+    fn changes<'a>(&mut self, connections: &'a [TcpConnection], is_first: bool) -> Vec<Active<'a>> {
         let mut active = Vec::new();
         let mut seen = HashSet::with_capacity(connections.len());
         for connection in connections {
@@ -124,21 +185,35 @@ impl ConnectionSampler {
             let known = self.known.entry(connection.cookie).or_insert_with(|| Known {
                 // A connection that began within the interval counts from its beginning.
                 info: if is_first { connection.info } else { TcpInfo::default() },
+                queues: (0, 0),
                 left: 0,
                 direction: TransferDirection::Send,
+                reported: None,
             });
             let change = difference(&connection.info, &known.info);
-            known.info = connection.info;
+            let mut resumed = None;
             if moved(&change) >= self.options.min_bytes {
+                if known.left == 0 && known.reported.is_some() {
+                    let (send_queue_bytes, receive_queue_bytes) = known.queues;
+                    let info = known.info;
+                    resumed = Some(TcpConnection {
+                        info,
+                        send_queue_bytes,
+                        receive_queue_bytes,
+                        ..connection.clone()
+                    });
+                }
                 known.left = LINGER + 1;
                 known.direction = match change.acked_bytes >= change.received_bytes {
                     true => TransferDirection::Send,
                     false => TransferDirection::Receive,
                 };
             }
+            known.info = connection.info;
+            known.queues = (connection.send_queue_bytes, connection.receive_queue_bytes);
             if known.left > 0 {
                 known.left -= 1;
-                active.push((connection, change));
+                active.push(Active { connection, change, resumed });
             }
         }
         self.known.retain(|cookie, _| seen.contains(cookie));
@@ -215,19 +290,13 @@ fn sample(connection: &TcpConnection, change: &TcpInfo, direction: TransferDirec
     }
 }
 
-fn add_process(
-    sample: &mut ConnectionSample,
-    now: &ProcessCounters,
-    then: &ProcessCounters,
-    interval_us: u64,
-) {
+/// Adds what a process did between two readings of its counters.
+fn add_process(sample: &mut ConnectionSample, now: &ProcessCounters, then: &ProcessCounters) {
     sample.process_cpu_us = now.cpu_us.saturating_sub(then.cpu_us);
     sample.process_wait_us = now.wait_us.saturating_sub(then.wait_us);
     sample.process_throttled_us = now.throttled_us.saturating_sub(then.throttled_us);
     sample.process_read_bytes = now.read_bytes.saturating_sub(then.read_bytes);
     sample.process_write_bytes = now.write_bytes.saturating_sub(then.write_bytes);
-    let (blocked, samples) = now.blocked;
-    sample.process_blocked_us = interval_us * u64::from(blocked) / u64::from(samples.max(1));
 }
 
 #[cfg(test)]
@@ -235,12 +304,20 @@ mod tests {
     use std::io::{Read as _, Write as _};
     use std::net::{TcpListener, TcpStream};
 
+    use thalweg_wire::Timestamp;
+
     use super::*;
 
     const OPTIONS: ConnectionOptions = ConnectionOptions { min_bytes: 500_000, max_connections: 10 };
 
-    fn second(number: u64) -> Timestamp {
-        Timestamp(number * 1_000_000_000)
+    /// The wall clock is an hour ahead until it is set.
+    fn second(number: u64) -> SampleTime {
+        let wall = match number < 2 {
+            true => number + 3_600,
+            false => number,
+        };
+        let [wall, monotonic] = [wall, number].map(|seconds| Timestamp(seconds * 1_000_000_000));
+        SampleTime { wall, monotonic }
     }
 
     #[test]
@@ -281,6 +358,20 @@ mod tests {
         }
         send(1_000);
         assert!(of_test(sampler.sample(second(20)).unwrap()).is_empty());
+        // It moves data again. The stall is a sample of its own.
+        send(1_000_000);
+        let samples = of_test(sampler.sample(second(21)).unwrap());
+        for direction in [TransferDirection::Send, TransferDirection::Receive] {
+            let of_side: Vec<_> = samples.iter().filter(|sample| sample.direction == direction).collect();
+            let [gap, last] = of_side[..] else { panic!("two samples, not {of_side:?}") };
+            assert_eq!((gap.time_us, gap.interval_us), (20_000_000, 13_000_000));
+            assert_eq!((last.time_us, last.interval_us), (21_000_000, 1_000_000));
+            assert_eq!((gap.pid, last.pid), (std::process::id(), std::process::id()));
+            assert!(moved_by(gap) <= 1_000);
+            assert_eq!(moved_by(gap) + moved_by(last), 1_001_000);
+        }
+        send(1_000_000);
+        assert_eq!(of_test(sampler.sample(second(22)).unwrap()).len(), 2);
         server.write_all(b"end").unwrap();
     }
 

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use procfs::{Current as _, CurrentSI as _, KernelStats, Meminfo};
 use thalweg_api::HostSample;
-use thalweg_wire::Timestamp;
 
-use super::micros;
+use super::{SampleTime, interval, micros};
 
 /// Bytes of a sector in `/proc/diskstats`, whatever the device has.
 const SECTOR: u64 = 512;
@@ -26,7 +25,7 @@ pub struct LoadSampler {
 /// Counters at one time.
 #[derive(Clone, Debug, Default)]
 struct Counters {
-    time: Timestamp,
+    time: SampleTime,
     /// Busy, waiting for a disk, stolen: microseconds of each processor.
     processors: Vec<[u64; 3]>,
     disks: BTreeMap<String, DiskCounters>,
@@ -54,11 +53,11 @@ impl LoadSampler {
         LoadSampler { disk, interface, before: None }
     }
 
-    /// Returns the load since the previous call; `None` at the first. `now` is the wall clock.
+    /// Returns the load since the previous call; `None` at the first.
     ///
     /// # Errors
     /// If `/proc` cannot be read.
-    pub fn sample(&mut self, now: Timestamp) -> procfs::ProcResult<Option<HostSample>> {
+    pub fn sample(&mut self, now: SampleTime) -> procfs::ProcResult<Option<HostSample>> {
         let counters = Counters::read(now, &self.interface)?;
         let memory = Meminfo::current()?;
         let Some(before) = self.before.replace(counters.clone()) else { return Ok(None) };
@@ -76,7 +75,7 @@ impl LoadSampler {
 }
 
 impl Counters {
-    fn read(time: Timestamp, interface: &str) -> procfs::ProcResult<Counters> {
+    fn read(time: SampleTime, interface: &str) -> procfs::ProcResult<Counters> {
         let tick_us = 1_000_000 / procfs::ticks_per_second().max(1);
         let processors = KernelStats::current()?.cpu_time;
         let processors = processors.iter().map(|cpu| {
@@ -115,10 +114,9 @@ impl Counters {
         let total = |of: usize| changes.iter().map(|change| change[of]).sum();
         let (disk, disk_change) = self.disk_since(before, disk);
         let (network, then) = (&self.network, &before.network);
-        let interval_us = self.time.0.saturating_sub(before.time.0) / 1_000;
         HostSample {
-            time_us: micros(self.time),
-            interval_us: interval_us.min(u64::from(u32::MAX)) as u32,
+            time_us: micros(self.time.wall),
+            interval_us: interval(self.time.micros_since(before.time)),
             cpus: self.processors.len() as u16,
             cpu_busy_us: total(0),
             cpu_busiest_us: changes.iter().map(|change| change[0]).max().unwrap_or(0),
@@ -160,14 +158,24 @@ impl Counters {
 
 #[cfg(test)]
 mod tests {
+    use thalweg_wire::Timestamp;
+
     use super::*;
+
+    fn time(monotonic_us: u64) -> SampleTime {
+        // The wall clock is set back again and again.
+        SampleTime {
+            wall: Timestamp(9_000_000 - 1_000 * monotonic_us),
+            monotonic: Timestamp(1_000 * monotonic_us),
+        }
+    }
 
     fn counters(busy: [u64; 2], disks: &[(&str, u64)]) -> Counters {
         let disk = |&(name, busy_us): &(&str, u64)| {
             (name.to_owned(), DiskCounters { busy_us, ..DiskCounters::default() })
         };
         Counters {
-            time: Timestamp(busy[0] * 1_000),
+            time: time(busy[0]),
             processors: busy.map(|busy| [busy, 0, 0]).to_vec(),
             disks: disks.iter().map(disk).collect(),
             network: NetworkCounters { in_bytes: busy[1], ..NetworkCounters::default() },
@@ -191,11 +199,11 @@ mod tests {
     #[test]
     fn this_host_has_a_load() {
         let mut sampler = LoadSampler::new(None, "lo".to_owned());
-        assert_eq!(sampler.sample(Timestamp(1_000_000)).unwrap(), None);
-        let sample = sampler.sample(Timestamp(2_000_000)).unwrap().unwrap();
-        assert_eq!((sample.time_us, sample.interval_us), (2_000, 1_000));
+        assert_eq!(sampler.sample(time(1_000)).unwrap(), None);
+        let sample = sampler.sample(time(2_000)).unwrap().unwrap();
+        assert_eq!((sample.time_us, sample.interval_us), (7_000, 1_000));
         assert!(sample.cpus > 0 && sample.memory_available_bytes > 0);
         sampler.pause();
-        assert_eq!(sampler.sample(Timestamp(3_000_000)).unwrap(), None);
+        assert_eq!(sampler.sample(time(3_000)).unwrap(), None);
     }
 }

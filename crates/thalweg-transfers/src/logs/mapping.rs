@@ -138,6 +138,8 @@ pub struct MappingParser {
     delimiter: u8,
     /// Names of the columns of CSV; empty until the header was read.
     columns: Vec<String>,
+    /// The first line, if it is no header.
+    first_line: String,
 }
 
 impl MappingParser {
@@ -155,6 +157,7 @@ impl MappingParser {
             now_us: 0,
             delimiter: delimiter.ok_or_else(|| invalid("expected a delimiter of one ASCII character"))?,
             columns: mapping.columns.clone(),
+            first_line: String::new(),
             mapping: mapping.clone(),
         })
     }
@@ -226,6 +229,12 @@ impl LogParser for MappingParser {
                 Values::Json(value)
             }
         };
+        if let Values::Csv(columns, _) = &values
+            && columns.is_empty()
+        {
+            const HEADER: &str = "a header with the configured columns in the first line";
+            return Err(LineError::new(HEADER, &self.first_line));
+        }
         if let Values::Csv(columns, values) = &values
             && columns.len() != values.len()
         {
@@ -248,6 +257,8 @@ impl LogParser for MappingParser {
         let is_header = needed.all(|source| names.contains(&source.column));
         if is_header {
             self.columns = names;
+        } else if self.columns.is_empty() && self.first_line.is_empty() {
+            line.clone_into(&mut self.first_line);
         }
         is_header
     }
@@ -296,9 +307,6 @@ impl MappingParser {
     }
 
     fn transfer(&self, values: &Values<'_>) -> Result<Option<LoggedTransfer>, LineError> {
-        if matches!(values, Values::Csv(columns, _) if columns.is_empty()) {
-            return Err(LineError::new("a header with the configured columns in the first line", ""));
-        }
         let Some(direction) = self.direction(values)? else { return Ok(None) };
         let text = |field| self.text(values, field).unwrap_or_default();
         let duration_us = self.number(values, Field::Duration)?.map(|seconds| (seconds * 1e6) as i64);

@@ -84,6 +84,36 @@ pub struct LoggedTransfer {
     pub error: String,
 }
 
+/// Largest size of a transfer that is no error of its log, in bytes: 9 PB.
+const MAX_BYTES: u64 = 1 << 53;
+
+/// Longest duration that is no error of a log, in microseconds: a year.
+const MAX_DURATION_US: i64 = 366 * 24 * 3_600_000_000;
+
+/// Times that are no errors of a log, in microseconds since 1970: up to the year 2100.
+const TIMES_US: std::ops::Range<i64> = 0..4_102_444_800_000_000;
+
+impl LoggedTransfer {
+    /// Checks that a transfer can have happened.
+    ///
+    /// # Errors
+    /// If its times, its duration or its size are impossible.
+    pub fn check(&self) -> Result<(), LineError> {
+        let wrong = |expected, found: String| Err(LineError::new(expected, &found));
+        if !TIMES_US.contains(&self.start_us) || !TIMES_US.contains(&self.end_us) {
+            return wrong("times from 1970 to 2100", format!("{} to {} us", self.start_us, self.end_us));
+        }
+        match self.end_us - self.start_us {
+            ..0 => wrong("an end after the start", format!("{} to {} us", self.start_us, self.end_us)),
+            duration if duration > MAX_DURATION_US => {
+                wrong("a duration of at most a year", format!("{} s", duration / 1_000_000))
+            }
+            _ if self.bytes > MAX_BYTES => wrong("a size of at most 2^53 bytes", self.bytes.to_string()),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// The peer of a transfer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Peer {
@@ -289,7 +319,7 @@ pub fn parser(format: Format, options: &ParserOptions) -> Result<Box<dyn LogPars
         Format::Openssh => Box::new(openssh::Openssh::new(options.application.clone(), zone)),
         Format::Iperf3 => Box::new(iperf3::Iperf3::new(application("iperf3"))),
         Format::Mapping => {
-            let missing = || ParserError::Mapping("no columns are configured".to_owned());
+            let missing = || ParserError::Mapping("expected `mapping`, a file".to_owned());
             let mapping = options.mapping.as_ref().ok_or_else(missing)?;
             Box::new(mapping::MappingParser::new(mapping, options.application.clone(), zone)?)
         }
@@ -346,6 +376,26 @@ mod tests {
         assert_eq!(Peer::parse("dtn1.example.org"), Some(Peer::Name("dtn1.example.org".to_owned())));
         for unknown in ["", "-", "0.0.0.0", "::", "::ffff:0.0.0.0"] {
             assert_eq!(Peer::parse(unknown), None, "{unknown}");
+        }
+    }
+
+    #[test]
+    fn a_transfer_that_cannot_have_happened_is_refused() {
+        let second = 1_000_000;
+        let end_us = 1_795_896_900 * second;
+        let good =
+            LoggedTransfer { start_us: end_us - second, end_us, bytes: 1, ..LoggedTransfer::default() };
+        assert_eq!(good.check(), Ok(()));
+        assert_eq!(LoggedTransfer { start_us: end_us, ..good.clone() }.check(), Ok(()));
+        let wrong = |transfer: LoggedTransfer| transfer.check().unwrap_err().to_string();
+        for (transfer, expected) in [
+            (LoggedTransfer { start_us: i64::MIN, ..good.clone() }, "expected times from 1970 to 2100,"),
+            (LoggedTransfer { end_us: i64::MAX, ..good.clone() }, "expected times from 1970 to 2100,"),
+            (LoggedTransfer { start_us: end_us + 1, ..good.clone() }, "expected an end after the start,"),
+            (LoggedTransfer { start_us: second, ..good.clone() }, "expected a duration of at most a year,"),
+            (LoggedTransfer { bytes: u64::MAX, ..good.clone() }, "expected a size of at most 2^53 bytes,"),
+        ] {
+            assert!(wrong(transfer).starts_with(expected), "{expected}");
         }
     }
 

@@ -10,6 +10,8 @@
 //! Nov 28 20:15:02 dtn1 sftp-server[17]: session closed for local user ada from [192.0.2.7]
 //! ```
 //!
+//! In a `ChrootDirectory` without `/dev/log`, sshd logs these lines as its own, and with ` [postauth]` at their end.
+//!
 //! Each file is a transfer, by `sftp`, and by `scp` from OpenSSH 9.0 on. Traditional times of syslog have whole seconds and no year;
 //! times of ISO 8601 are better. The log has no ports and no local address.
 //!
@@ -127,6 +129,12 @@ impl LogParser for Openssh {
         let time = Time { time_us: entry.time_us, offset };
         match entry.program {
             "sftp-server" | "internal-sftp" => self.server_line(entry.pid, entry.message, time, found),
+            "sshd" | "sshd-session" => match entry.message.strip_suffix(" [postauth]") {
+                Some(message) if is_server_message(message) => {
+                    self.server_line(entry.pid, message, time, found)
+                }
+                _ => Ok(()),
+            },
             "ssh" | "scp" | "sftp" => self.client_line(entry.pid, entry.message, time, found),
             _ => Ok(()),
         }
@@ -151,6 +159,19 @@ impl LogParser for Openssh {
 struct Time {
     time_us: i64,
     offset: u64,
+}
+
+/// Whether a line of sshd is one of sftp-server.
+fn is_server_message(message: &str) -> bool {
+    const FIRST: [&str; 6] = [
+        "session opened for local user ",
+        "session closed for local user ",
+        "open \"",
+        "close \"",
+        "forced close \"",
+        "sent status ",
+    ];
+    FIRST.iter().any(|first| message.starts_with(first))
 }
 
 impl Openssh {
@@ -478,6 +499,21 @@ Nov 28 20:15:02 dtn1 sftp-server[17]: session closed for local user ada from [19
             .replace("close \"/data/a \\\"b\\\"\" bytes read 300000 written 0", "sent status No such file");
         let found = parse(&log).unwrap();
         assert_eq!((found.len(), found[0].error.as_str(), found[0].bytes), (1, "No such file", 0));
+    }
+
+    #[test]
+    fn sshd_may_log_what_its_internal_server_does() {
+        for program in ["sshd", "sshd-session"] {
+            let log: String = SFTP
+                .replace("sftp-server[", &format!("{program}["))
+                .lines()
+                .map(|line| format!("{line} [postauth]\n"))
+                .collect();
+            assert_eq!(parse(&log), parse(SFTP));
+            let other = "Nov 28 20:15:00 dtn1 sshd[16]: syslogin_perform_logout: logout() returned an error [postauth]\n";
+            assert_eq!(parse(&log.replace("[postauth]", "[preauth]")), Ok(Vec::new()));
+            assert_eq!(parse(other), Ok(Vec::new()));
+        }
     }
 
     #[test]

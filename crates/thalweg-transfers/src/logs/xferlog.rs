@@ -65,7 +65,7 @@ impl LogParser for Xferlog {
             user: fields.user.to_owned(),
             file: fields.file.to_owned(),
             remote: Peer::parse(peer),
-            start_us: end_us.saturating_sub(seconds.max(0).saturating_mul(1_000_000)),
+            start_us: end_us.saturating_sub(seconds.saturating_mul(1_000_000)),
             end_us,
             bytes,
             streams: 1,
