@@ -649,7 +649,7 @@ choices! {
     pub enum MailEncryptionName {
         /// from the beginning
         Tls = "tls",
-        /// after STARTTLS if the server offers it
+        /// after STARTTLS, which the server must offer
         StartTls = "starttls",
         /// none, for a server on this host
         None = "none",

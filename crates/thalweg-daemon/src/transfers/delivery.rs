@@ -7,7 +7,7 @@ use lettre::message::{Attachment, Mailbox, MultiPart, SinglePart};
 use lettre::transport::smtp::authentication::Credentials;
 use lettre::transport::smtp::client::{Tls, TlsParameters};
 use lettre::{Message, SmtpTransport, Transport as _};
-use thalweg_api::{ReportSubject, TransferReportFile, TransferSubscription};
+use thalweg_api::{Delivery, ReportSubject, TransferReportFile};
 use thalweg_wire::web_url::hide_secrets_within;
 use thalweg_wire::{Secret, WebUrl};
 use ureq::Agent;
@@ -16,6 +16,15 @@ use crate::config::{MailEncryption, MailOptions};
 
 /// Timeout of a delivery.
 const TIMEOUT: Duration = Duration::from_secs(20);
+
+/// What could not be delivered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Undelivered {
+    /// Where it could not be delivered.
+    pub(super) left: Delivery,
+    /// Why, without secrets.
+    pub(super) failure: String,
+}
 
 /// Delivers reports.
 #[derive(Debug)]
@@ -37,8 +46,8 @@ impl Deliverer {
     }
 
     /// Returns why a delivery is impossible; `None` if it is not.
-    pub(super) fn problem(&self, delivery: &thalweg_api::Delivery) -> Option<String> {
-        let thalweg_api::Delivery { webhook, email } = delivery;
+    pub(super) fn problem(&self, delivery: &Delivery) -> Option<String> {
+        let Delivery { webhook, email } = delivery;
         if webhook.is_none() && email.is_none() {
             return Some("expected webhook, email, or both".to_owned());
         }
@@ -56,39 +65,52 @@ impl Deliverer {
         None
     }
 
-    /// Delivers a report by all ways of a subscription.
+    /// Delivers a report to a webhook, an e-mail address, or both. A failure of one does not stop the other.
     ///
     /// # Errors
-    /// A message without secrets, if one of them failed.
+    /// If one of them failed.
     pub(super) fn deliver(
         &self,
-        subscription: &TransferSubscription,
+        delivery: &Delivery,
         report: &TransferReportFile,
         html: &str,
         json: &str,
-    ) -> Result<(), String> {
-        if let Some(url) = &subscription.delivery.webhook {
-            let url: WebUrl = url.parse().map_err(|error| format!("webhook: {error}"))?;
-            let response = self.agent.post(url.expose()).content_type("application/json").send(json);
-            let status = response
-                .map_err(|error| format!("webhook: {}", hide_secrets_within(&error.to_string())))?
-                .status();
-            if !status.is_success() {
-                return Err(format!("webhook: status {status}"));
-            }
+    ) -> Result<(), Undelivered> {
+        let Delivery { webhook, email } = delivery;
+        let webhook_failure = webhook.as_ref().and_then(|url| self.post(url, json).err());
+        let email_failure = email.as_ref().and_then(|to| self.send(to, report, html).err());
+        let left = Delivery {
+            webhook: webhook.clone().filter(|_| webhook_failure.is_some()),
+            email: email.clone().filter(|_| email_failure.is_some()),
+        };
+        let failures: Vec<String> = [webhook_failure, email_failure].into_iter().flatten().collect();
+        match failures.is_empty() {
+            true => Ok(()),
+            false => Err(Undelivered { left, failure: failures.join("; ") }),
         }
-        match (&subscription.delivery.email, &self.mail) {
-            (Some(to), Some(options)) => {
-                let message =
-                    message(options, to, report, html).map_err(|error| format!("e-mail: {error}"))?;
-                transport(options, self.password.as_ref())
-                    .and_then(|transport| transport.send(&message))
-                    .map(drop)
-                    .map_err(|error| format!("e-mail: {error}"))
-            }
-            (Some(_), None) => Err("e-mail: no mail server is configured (transfers.mail_server)".to_owned()),
-            (None, _) => Ok(()),
+    }
+
+    fn post(&self, url: &str, json: &str) -> Result<(), String> {
+        let url: WebUrl = url.parse().map_err(|error| format!("webhook: {error}"))?;
+        let response = self.agent.post(url.expose()).content_type("application/json").send(json);
+        let status = response
+            .map_err(|error| format!("webhook: {}", hide_secrets_within(&error.to_string())))?
+            .status();
+        match status.is_success() {
+            true => Ok(()),
+            false => Err(format!("webhook: status {status}")),
         }
+    }
+
+    fn send(&self, to: &str, report: &TransferReportFile, html: &str) -> Result<(), String> {
+        let Some(options) = &self.mail else {
+            return Err("e-mail: no mail server is configured (transfers.mail_server)".to_owned());
+        };
+        let message = message(options, to, report, html).map_err(|error| format!("e-mail: {error}"))?;
+        transport(options, self.password.as_ref())
+            .and_then(|transport| transport.send(&message))
+            .map(drop)
+            .map_err(|error| format!("e-mail: {error}"))
     }
 }
 
@@ -99,7 +121,8 @@ fn transport(
     let parameters = || TlsParameters::new(options.server.clone());
     let tls = match options.encryption {
         MailEncryption::Tls => Tls::Wrapper(parameters()?),
-        MailEncryption::StartTls => Tls::Opportunistic(parameters()?),
+        // Without STARTTLS, nothing is sent: somebody on the path may have removed the offer.
+        MailEncryption::StartTls => Tls::Required(parameters()?),
         MailEncryption::None => Tls::None,
     };
     let mut builder =
@@ -146,7 +169,7 @@ mod tests {
     use std::net::TcpListener;
     use std::thread::JoinHandle;
 
-    use thalweg_api::{Delivery, UtcTime};
+    use thalweg_api::UtcTime;
     use thalweg_wire::Timestamp;
 
     use super::*;
@@ -189,9 +212,9 @@ mod tests {
         (port, thread)
     }
 
-    fn report() -> (TransferSubscription, TransferReportFile) {
+    fn report() -> TransferReportFile {
         let time = UtcTime(Timestamp(1_795_352_700_000_000_000));
-        let report = TransferReportFile {
+        TransferReportFile {
             subject: ReportSubject::Host,
             name: "dtn1".to_owned(),
             start: time,
@@ -202,32 +225,34 @@ mod tests {
             causes: [("streams".to_owned(), 3)].into(),
             html: "transfers/p/host-dtn1.html".to_owned(),
             json: "transfers/p/host-dtn1.json".to_owned(),
-        };
-        let subscription = TransferSubscription {
-            subject: ReportSubject::Host,
-            name: "dtn1".to_owned(),
-            delivery: Delivery { webhook: None, email: Some("Nora <nora@example.net>".to_owned()) },
-            delivered: None,
-            made: None,
-            failure: String::new(),
-        };
-        (subscription, report)
+        }
+    }
+
+    fn options(port: u16, encryption: MailEncryption) -> MailOptions {
+        MailOptions {
+            server: "127.0.0.1".to_owned(),
+            port,
+            encryption,
+            credentials: Some(("thalweg".to_owned(), "password".into())),
+            from: "thalweg@example.net".to_owned(),
+        }
+    }
+
+    fn to_nora() -> Delivery {
+        Delivery { webhook: None, email: Some("Nora <nora@example.net>".to_owned()) }
+    }
+
+    /// A port on which nothing listens.
+    fn free_port() -> u16 {
+        TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
     }
 
     #[test]
     fn a_report_is_sent_as_a_page_attached_to_a_summary() {
         let (port, server) = mail_server();
-        let options = Some(MailOptions {
-            server: "127.0.0.1".to_owned(),
-            port,
-            encryption: MailEncryption::None,
-            credentials: None,
-            from: "thalweg@example.net".to_owned(),
-        });
-        let deliverer = Deliverer::new(options, None);
-        let (subscription, report) = report();
-        assert_eq!(deliverer.problem(&subscription.delivery), None);
-        deliverer.deliver(&subscription, &report, "<p>page</p>", "{}").unwrap();
+        let deliverer = Deliverer::new(Some(options(port, MailEncryption::None)), None);
+        assert_eq!(deliverer.problem(&to_nora()), None);
+        deliverer.deliver(&to_nora(), &report(), "<p>page</p>", "{}").unwrap();
         drop(deliverer);
         let heard = server.join().unwrap();
         for expected in [
@@ -252,11 +277,34 @@ mod tests {
         assert!(problem(None, Some("a@b.c")).unwrap().contains("transfers.mail_server"));
         assert!(problem(Some("ftp://x"), None).unwrap().starts_with("invalid URL"));
         assert_eq!(problem(Some("https://example.net/hook?token=secret"), None), None);
-        let (subscription, report) = report();
-        let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let delivery = Delivery { webhook: Some(format!("http://{free}/?token=secret")), email: None };
-        let subscription = TransferSubscription { delivery, ..subscription };
-        let failure = deliverer.deliver(&subscription, &report, "", "{}").unwrap_err();
+        let webhook = format!("http://127.0.0.1:{}/?token=secret", free_port());
+        let delivery = Delivery { webhook: Some(webhook), email: None };
+        let Undelivered { left, failure } = deliverer.deliver(&delivery, &report(), "", "{}").unwrap_err();
+        assert_eq!(left, delivery);
         assert!(failure.starts_with("webhook: ") && !failure.contains("secret"), "{failure}");
+    }
+
+    #[test]
+    fn nothing_is_sent_if_starttls_is_not_offered() {
+        let (port, server) = mail_server();
+        let password = Some(Secret::new("secret".to_owned()));
+        let deliverer = Deliverer::new(Some(options(port, MailEncryption::StartTls)), password);
+        let failure = deliverer.deliver(&to_nora(), &report(), "", "{}").unwrap_err().failure;
+        assert!(failure.contains("STARTTLS"), "{failure}");
+        drop(deliverer);
+        let heard = server.join().unwrap();
+        assert!(heard.starts_with("EHLO") && !heard.contains("AUTH") && !heard.contains("MAIL"), "{heard}");
+    }
+
+    #[test]
+    fn a_failure_of_one_delivery_does_not_stop_the_other() {
+        let (port, server) = mail_server();
+        let webhook = Some(format!("http://127.0.0.1:{}/", free_port()));
+        let both = Delivery { webhook: webhook.clone(), ..to_nora() };
+        let deliverer = Deliverer::new(Some(options(port, MailEncryption::None)), None);
+        let undelivered = deliverer.deliver(&both, &report(), "", "{}").unwrap_err();
+        assert_eq!(undelivered.left, Delivery { webhook, email: None });
+        drop(deliverer);
+        assert!(server.join().unwrap().contains("RCPT TO:<nora@example.net>"));
     }
 }

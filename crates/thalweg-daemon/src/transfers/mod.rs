@@ -38,7 +38,7 @@ use thiserror::Error;
 
 use crate::config::TransferOptions;
 use crate::lifecycle::Lifecycle;
-use delivery::Deliverer;
+use delivery::{Deliverer, Undelivered};
 use ledger::{Announced, Entry, Ledger};
 use reports::Reports;
 use rows::Origin;
@@ -220,15 +220,18 @@ impl Transfers {
             if lifecycle.is_stopping() {
                 return;
             }
-            let read = self.reports.both(&report, now).map_err(|error| error.to_string());
-            let result =
-                read.and_then(|(html, json)| self.deliverer.deliver(&subscription, &report, &html, &json));
-            let key = (subscription.subject, subscription.name.clone());
+            let delivery = &subscription.delivery;
+            let result = match self.reports.both(&report, now) {
+                Ok((html, json)) => self.deliverer.deliver(delivery, &report, &html, &json),
+                Err(error) => Err(Undelivered { left: delivery.clone(), failure: error.to_string() }),
+            };
             match &result {
                 Ok(()) => tracing::info!(report = report.html, "report delivered"),
-                Err(error) => tracing::warn!(report = report.html, %error, "report not delivered"),
+                Err(Undelivered { failure, .. }) => {
+                    tracing::warn!(report = report.html, error = failure, "report not delivered");
+                }
             }
-            if let Err(error) = self.lock_subscriptions().record(&key, report.made, now, result) {
+            if let Err(error) = self.lock_subscriptions().record(&subscription, report.made, now, result) {
                 tracing::error!(%error, "cannot write the list of subscriptions");
             }
         }

@@ -1,6 +1,7 @@
 //! Subscriptions to PRCA reports: a file, and when which is due.
 //!
-//! A subscriber gets the report of the latest analysis, if it has slow transfers, and at most one a day.
+//! A subscriber gets the report of the latest analysis, if it has slow transfers, and at most one a day. If only the webhook or only the
+//! e-mail fails, that one is tried again, until the next report is due or the daemon ends.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,6 +14,8 @@ use thalweg_api::{
 };
 use thalweg_linux::durable_file;
 use thalweg_wire::{Nanos, Timestamp};
+
+use super::delivery::Undelivered;
 
 /// Minimum time between two reports to a subscriber.
 const DAY: Nanos = Nanos::from_secs(24 * 3_600);
@@ -31,8 +34,8 @@ pub(super) type Key = (ReportSubject, String);
 pub(super) struct Subscriptions {
     path: PathBuf,
     entries: BTreeMap<Key, TransferSubscription>,
-    /// Times of failures of this run.
-    failed: BTreeMap<Key, Timestamp>,
+    /// Failures of this run: when, and where a report could not be delivered.
+    failed: BTreeMap<Key, (Timestamp, Delivery)>,
 }
 
 impl Subscriptions {
@@ -94,7 +97,7 @@ impl Subscriptions {
         Ok(existed)
     }
 
-    /// Returns the subscriptions that are due, with their reports.
+    /// Returns the subscriptions that are due, with their reports. Each has only the deliveries to make.
     pub(super) fn due(
         &self,
         list: &TransferReports,
@@ -105,52 +108,69 @@ impl Subscriptions {
                 |report: &&TransferReportFile| (report.subject, &report.name) == (of.subject, &of.name);
             let latest =
                 list.reports.iter().filter(is_subject).max_by_key(|report| (report.made, report.end));
-            latest.filter(|report| report.slow > 0 && of.made.is_none_or(|made| made < report.made)).cloned()
+            latest.filter(|report| report.slow > 0)
         };
         let passed = |since: Timestamp| Nanos(now.0.saturating_sub(since.0));
         let due = self.entries.iter().filter_map(|(key, of)| {
-            let is_day = of.delivered.is_none_or(|then| passed(then.0) >= DAY);
-            let may_retry = self.failed.get(key).is_none_or(|then| passed(*then) >= RETRY);
-            (is_day && may_retry).then(|| report(of)).flatten().map(|report| (of.clone(), report))
+            let report = report(of)?;
+            let is_new = of.made.is_none_or(|made| made < report.made);
+            let is_due = is_new && of.delivered.is_none_or(|then| passed(then.0) >= DAY);
+            let delivery = match self.failed.get(key) {
+                Some((then, _)) if passed(*then) < RETRY => return None,
+                Some((_, left)) if !is_due => Delivery {
+                    webhook: of.delivery.webhook.clone().filter(|_| left.webhook.is_some()),
+                    email: of.delivery.email.clone().filter(|_| left.email.is_some()),
+                },
+                None if !is_due => return None,
+                _ => of.delivery.clone(),
+            };
+            Some((TransferSubscription { delivery, ..of.clone() }, report.clone()))
         });
         due.collect()
     }
 
-    /// Records an attempt. A failure is tried again.
+    /// Records an attempt to make the deliveries of a subscription that was [due](Subscriptions::due). Failed ones are tried again.
     ///
     /// # Errors
-    /// If the file cannot be written.
+    /// If the file cannot be written. This run knows of the attempt all the same.
     pub(super) fn record(
         &mut self,
-        key: &Key,
+        attempted: &TransferSubscription,
         made: UtcTime,
         now: Timestamp,
-        result: Result<(), String>,
+        result: Result<(), Undelivered>,
     ) -> io::Result<()> {
-        let mut entries = self.entries.clone();
+        let key = (attempted.subject, attempted.name.clone());
         // It may have been removed meanwhile.
-        let Some(entry) = entries.get_mut(key) else { return Ok(()) };
+        let Some(entry) = self.entries.get_mut(&key) else { return Ok(()) };
+        let left = result.as_ref().err().map(|undelivered| &undelivered.left);
+        if left != Some(&attempted.delivery) {
+            (entry.delivered, entry.made) = (Some(UtcTime(now)), Some(made));
+        }
         match result {
             Ok(()) => {
-                (entry.delivered, entry.made) = (Some(UtcTime(now)), Some(made));
                 entry.failure.clear();
-                self.failed.remove(key);
+                self.failed.remove(&key);
             }
-            Err(failure) => {
+            Err(Undelivered { left, failure }) => {
                 entry.failure = failure;
-                self.failed.insert(key.clone(), now);
+                self.failed.insert(key, (now, left));
             }
         }
-        self.write(entries)
+        self.save(&self.entries)
     }
 
     /// Replaces the file as a whole, then the entries.
     fn write(&mut self, entries: BTreeMap<Key, TransferSubscription>) -> io::Result<()> {
-        let list = TransferSubscriptions { subscriptions: entries.values().cloned().collect() };
-        let text = serde_json::to_vec_pretty(&list).map_err(io::Error::other)?;
-        durable_file::replace(&self.path, &text)?;
+        self.save(&entries)?;
         self.entries = entries;
         Ok(())
+    }
+
+    fn save(&self, entries: &BTreeMap<Key, TransferSubscription>) -> io::Result<()> {
+        let list = TransferSubscriptions { subscriptions: entries.values().cloned().collect() };
+        let text = serde_json::to_vec_pretty(&list).map_err(io::Error::other)?;
+        durable_file::replace(&self.path, &text)
     }
 }
 
@@ -178,24 +198,48 @@ mod tests {
         TransferReports { made: UtcTime(made), outdated: false, left_out: 0, reports: vec![report] }
     }
 
+    fn alice() -> Key {
+        (ReportSubject::User, "alice".to_owned())
+    }
+
+    fn both() -> Delivery {
+        let (webhook, email) = ("https://example.net/".to_owned(), "alice@example.net".to_owned());
+        Delivery { webhook: Some(webhook), email: Some(email) }
+    }
+
+    fn failed(left: Delivery) -> Result<(), Undelivered> {
+        Err(Undelivered { left, failure: "refused".to_owned() })
+    }
+
+    /// Makes the only delivery that is due, with this result. Returns where.
+    fn deliver(
+        subscriptions: &mut Subscriptions,
+        list: &TransferReports,
+        now: Timestamp,
+        result: Result<(), Undelivered>,
+    ) -> Delivery {
+        let due = subscriptions.due(list, now);
+        let [(subscription, report)] = &due[..] else { panic!("one is due, not {due:?}") };
+        subscriptions.record(subscription, report.made, now, result).unwrap();
+        subscription.delivery.clone()
+    }
+
     #[test]
     fn a_subscriber_gets_a_new_report_at_most_once_a_day() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("subscriptions.json");
         let mut subscriptions = Subscriptions::open(&path).unwrap();
-        let key = (ReportSubject::User, "alice".to_owned());
-        let delivery = Delivery { webhook: None, email: Some("alice@example.net".to_owned()) };
-        subscriptions.set(key.clone(), delivery).unwrap();
+        let key = alice();
+        let delivery = Delivery { webhook: None, ..both() };
+        subscriptions.set(key.clone(), delivery.clone()).unwrap();
         subscriptions.set((ReportSubject::Host, "alice".to_owned()), Delivery::default()).unwrap();
         let due =
             |subscriptions: &Subscriptions, list: &TransferReports, now| subscriptions.due(list, now).len();
         assert_eq!(due(&subscriptions, &list(at(1), 0), at(2)), 0, "nothing was slow");
         let first = list(at(1), 3);
-        assert_eq!(due(&subscriptions, &first, at(2)), 1);
-        subscriptions.record(&key, first.made, at(2), Err("refused".to_owned())).unwrap();
+        deliver(&mut subscriptions, &first, at(2), failed(delivery));
         assert_eq!(due(&subscriptions, &first, at(2)), 0, "not at once again");
-        assert_eq!(due(&subscriptions, &first, at(3)), 1);
-        subscriptions.record(&key, first.made, at(3), Ok(())).unwrap();
+        deliver(&mut subscriptions, &first, at(3), Ok(()));
         let mut subscriptions = Subscriptions::open(&path).unwrap();
         assert_eq!(due(&subscriptions, &first, at(48)), 0, "the same analysis");
         let second = list(at(20), 1);
@@ -203,5 +247,36 @@ mod tests {
         assert_eq!(due(&subscriptions, &second, at(27)), 1);
         assert!(subscriptions.remove(&key).unwrap() && !subscriptions.remove(&key).unwrap());
         assert_eq!(Subscriptions::open(&path).unwrap().list().subscriptions.len(), 1);
+    }
+
+    #[test]
+    fn only_the_delivery_that_failed_is_made_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut subscriptions = Subscriptions::open(&folder.path().join("subscriptions.json")).unwrap();
+        subscriptions.set(alice(), both()).unwrap();
+        let email = Delivery { webhook: None, ..both() };
+        let first = list(at(1), 3);
+        assert_eq!(deliver(&mut subscriptions, &first, at(2), failed(email.clone())), both());
+        assert_eq!(deliver(&mut subscriptions, &first, at(3), failed(email.clone())), email);
+        // The webhook has had its report of this day.
+        let second = list(at(4), 2);
+        assert_eq!(deliver(&mut subscriptions, &second, at(5), failed(email.clone())), email);
+        assert_eq!(deliver(&mut subscriptions, &second, at(26), Ok(())), both());
+        assert!(subscriptions.due(&second, at(60)).is_empty());
+    }
+
+    #[test]
+    fn a_report_is_delivered_once_though_the_file_cannot_be_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut subscriptions = Subscriptions::open(&folder.path().join("subscriptions.json")).unwrap();
+        subscriptions.set(alice(), both()).unwrap();
+        // What is written first is in the way.
+        fs::create_dir(folder.path().join("subscriptions.json.part")).unwrap();
+        let first = list(at(1), 3);
+        let due = subscriptions.due(&first, at(2));
+        assert!(subscriptions.record(&due[0].0, first.made, at(2), Ok(())).is_err());
+        assert!(subscriptions.due(&first, at(48)).is_empty());
+        assert!(subscriptions.set(alice(), Delivery::default()).is_err());
+        assert_eq!(subscriptions.list().subscriptions[0].delivery, both());
     }
 }

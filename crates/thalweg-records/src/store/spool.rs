@@ -92,6 +92,20 @@ impl Segment {
         Ok(())
     }
 
+    /// Appends a block as [`append`](Segment::append), and flushes it to the disk.
+    ///
+    /// # Errors
+    /// If the block cannot be written or flushed. The segment is unchanged then; the next block overwrites this one.
+    pub(super) fn append_durably<D: Dataset>(&mut self, batch: &D) -> io::Result<()> {
+        let before = (self.bytes, self.rows);
+        self.append(batch)?;
+        self.sync().inspect_err(|_| {
+            (self.bytes, self.rows) = before;
+            // A crash before the next block must not bring this one back.
+            let _ = self.file.set_len(self.bytes).and_then(|()| self.file.sync_data());
+        })
+    }
+
     /// Flushes appended blocks to the disk (`fdatasync`).
     ///
     /// # Errors
@@ -110,6 +124,12 @@ impl Segment {
 
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Replaces the file, so that a test can let the disk fail.
+    #[cfg(test)]
+    pub(super) fn replace_file(&mut self, file: File) -> File {
+        std::mem::replace(&mut self.file, file)
     }
 }
 

@@ -165,12 +165,10 @@ impl<D: Dataset> Writer<D> {
     fn commit(&mut self, batch: &D) -> Result<(), CommitError> {
         let Some(&received) = batch.received_us().first() else { return Ok(()) };
         let rows = batch.rows() as u64;
-        self.store(self.span(received), batch).map_err(|_| {
+        self.store(self.span(received), batch, Segment::append_durably).map_err(|_| {
             self.settle(rows, |statistics| statistics.records -= rows);
             CommitError::Disk
-        })?;
-        // Files that were closed meanwhile are on the disk.
-        self.sync().then_some(()).ok_or(CommitError::Disk)
+        })
     }
 
     /// Writes a batch, each row to the file of its time span. Losses are counted.
@@ -183,11 +181,11 @@ impl<D: Dataset> Writer<D> {
             // The last microsecond of i64 is in no span.
             let run = run.max(1);
             let stored = if run == batch.rows() {
-                self.store(span, batch)
+                self.store(span, batch, Segment::append)
             } else {
                 let mut part = D::default();
                 part.append_rows(batch, from..from + run);
-                self.store(span, &part)
+                self.store(span, &part, Segment::append)
             };
             let rows = run as u64;
             match stored {
@@ -213,8 +211,13 @@ impl<D: Dataset> Writer<D> {
         }
     }
 
-    /// Writes rows of one span: first to the spool, then to the file.
-    fn store(&mut self, span: Range<i64>, batch: &D) -> Result<(), NotStored> {
+    /// Writes rows of one span: first to the spool by `append`, then to the file.
+    fn store(
+        &mut self,
+        span: Range<i64>,
+        batch: &D,
+        append: fn(&mut Segment, &D) -> io::Result<()>,
+    ) -> Result<(), NotStored> {
         let rows = batch.rows() as u64;
         if self.statistics().spool_bytes >= self.options.spool_bytes {
             return Err(NotStored::SpoolFull);
@@ -228,7 +231,7 @@ impl<D: Dataset> Writer<D> {
         };
         let open = &mut self.open[number];
         let before = open.segment.bytes();
-        if let Err(error) = open.segment.append(batch) {
+        if let Err(error) = append(&mut open.segment, batch) {
             let path = self.paths.segment(&open.stem);
             self.record_error(&path, &error);
             return Err(NotStored::SpoolFailed);
@@ -356,17 +359,14 @@ impl<D: Dataset> Writer<D> {
         }
     }
 
-    /// Flushes open segments to the disk. Returns whether that succeeded.
-    fn sync(&mut self) -> bool {
-        let mut succeeded = true;
+    /// Flushes open segments to the disk.
+    fn sync(&mut self) {
         for number in 0..self.open.len() {
             if let Err(error) = self.open[number].segment.sync() {
                 let path = self.paths.segment(&self.open[number].stem);
                 self.record_error(&path, &error);
-                succeeded = false;
             }
         }
-        succeeded
     }
 
     fn apply_retention(&mut self) {
@@ -471,5 +471,46 @@ fn lock(spool: &Path) -> Result<File, StoreError> {
         Ok(()) => Ok(file),
         Err(fs::TryLockError::WouldBlock) => Err(StoreError::InUse { path }),
         Err(fs::TryLockError::Error(source)) => Err(StoreError::io("lock", &path)(source)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use thalweg_wire::flow_export::{Record, RecordBatch};
+
+    use super::super::spool::Reader;
+    use super::*;
+
+    #[test]
+    fn rows_that_cannot_be_flushed_are_stored_by_the_next_commit_only() {
+        let directory = tempfile::tempdir().unwrap();
+        let statistics = Arc::new(Mutex::new(Statistics::default()));
+        let options = StoreOptions::new(directory.path());
+        let now = Timestamp(1_795_355_999_000_000_000);
+        let (mut writer, _) = Writer::<RecordBatch>::open(options, statistics.clone(), now).unwrap();
+        let mut batch = RecordBatch::default();
+        batch.push(&Record { received_us: (now.0 / 1_000) as i64, octets: 7, ..Record::default() });
+        let commit = |writer: &mut Writer<RecordBatch>| {
+            let mut statistics = statistics.lock().unwrap();
+            statistics.records += 1;
+            statistics.queued += 1;
+            drop(statistics);
+            writer.commit(&batch)
+        };
+        assert_eq!(commit(&mut writer), Ok(()));
+        let before = (writer.open[0].segment.bytes(), writer.open[0].segment.rows());
+        // Takes all bytes, but cannot be flushed.
+        let null = File::options().read(true).write(true).open("/dev/null").unwrap();
+        let file = writer.open[0].segment.replace_file(null);
+        assert_eq!(commit(&mut writer), Err(CommitError::Disk));
+        assert_eq!((writer.open[0].segment.bytes(), writer.open[0].segment.rows()), before);
+        writer.open[0].segment.replace_file(file);
+        assert_eq!(commit(&mut writer), Ok(()));
+        let path = writer.paths.segment(&writer.open[0].stem);
+        assert_eq!(Reader::contents::<RecordBatch>(&path).unwrap().unwrap().rows, 2);
+        writer.finish();
+        let statistics = statistics.lock().unwrap();
+        assert_eq!((statistics.records, statistics.written, statistics.in_spool), (2, 2, 0));
+        assert_eq!((statistics.queued, statistics.errors), (0, 1));
     }
 }
