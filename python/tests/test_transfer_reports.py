@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
@@ -17,7 +18,9 @@ from made_transfers import SECOND, START, Limits, Store, add, make
 from test_transfers import PATH, entry
 
 from thalweg import cli
+from thalweg.archive import Archive
 from thalweg.cli.reference import command_line
+from thalweg.dataset import Dataset
 from thalweg.engines import Engine
 from thalweg.sources import TimeRange
 from thalweg.transfers import Stored, Transfers
@@ -50,8 +53,25 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
+@pytest.fixture(scope="module")
+def archives() -> dict[Any, Archive]:
+    """Archives by directory and range: their evidence is computed once."""
+    return {}
+
+
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Any:
+def run(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    engine_of: Callable[[str], Engine],
+    archives: dict[Any, Archive],
+) -> Any:
+    def opened(records: Dataset, *, directory: Path, within: TimeRange) -> Archive:
+        return archives.setdefault((directory, within), Archive(records, directory=directory, within=within))
+
+    monkeypatch.setattr(cli.transfers, "connect", lambda *_, **__: nullcontext(engine_of("duckdb")))
+    monkeypatch.setattr(cli.transfers, "Archive", opened)
+
     def runs(*arguments: str) -> tuple[int, str, str]:
         code = cli.main([*arguments, *(["--engine", "duckdb"] if len(arguments) > 1 else [])], NOW, "transfers")
         found = capsys.readouterr()

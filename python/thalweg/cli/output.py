@@ -27,7 +27,7 @@ _FORMATS: dict[str, Format] = {
     "flows": units.count,
     "records": units.count,
     "rate_bps": units.bit_rate,
-    "aspiration_bps": units.bit_rate,
+    "aspiration_bps": lambda rate: units.bit_rate(rate) if rate else "-",
     "confidence": lambda number: f"{number:.2f}",
     "duration_ns": lambda ns: units.duration(None if ns is None else ns / 1e9),
     "share": units.share,

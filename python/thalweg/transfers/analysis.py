@@ -16,7 +16,7 @@ from ..dataset import Dataset
 from ..errors import QuestionError
 from . import model as models
 from .datasets import Stored
-from .evidence import COLUMNS, MEASURED, Evidence, collect, judged, numbers
+from .evidence import COLUMNS, Evidence, collect, judged, numbers
 from .explanation import Explanation, explained
 from .parameters import STATIC
 from .peers import PATH, BySite, Paths, pairs
@@ -101,11 +101,10 @@ class Transfers:
             TransferError: If there is none, or several.
         """
         row = self._row(transfer)
-        rows = {name: [row[name]] for name in COLUMNS}
         import pyarrow as pa
 
-        found = judge(numbers(pa.table(rows)))
-        return explained(row, found, self._of_model(row))
+        rows = numbers(pa.table({name: [row[name]] for name in COLUMNS}))
+        return explained(row, judge(rows), self._of_model(row, rows))
 
     def peers(self) -> Dataset:
         """Returns the paths with their pairs of hosts: `src_group`, `dst_group`, `pairs`, `senders`, `receivers`, `transfers`, `bytes`."""
@@ -154,7 +153,7 @@ class Transfers:
             raise TransferError(f"transfer {transfer!r} {known}; thalweg transfers list shows identifiers")
         return dict(found[0])
 
-    def _of_model(self, row: dict[str, Any]) -> Sentences:
+    def _of_model(self, row: dict[str, Any], rows: dict[str, Any]) -> Sentences:
         path = (row[PATH[0]], row[PATH[1]])
         if path not in self.evidence.wide:
             return []
@@ -162,9 +161,7 @@ class Transfers:
             fitted = self.model(path)
         except (models.TooFewError, ModuleNotFoundError) as error:
             return [f"rates of equal parameters vary on this path, and there is no model of them: {error}"]
-        import numpy as np
-
-        parameters = models.parameters_of({name: np.array([row[name]], dtype=np.float64) for name in MEASURED})
+        parameters = models.parameters_of(rows)
         (expected,), (idle,) = fitted.predict(parameters), fitted.aspire(parameters)
         rate, low, high = (units.bit_rate(value) for value in (expected.rate_bps, expected.lower_bps, expected.upper_bps))
         return [

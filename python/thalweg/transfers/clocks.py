@@ -2,11 +2,15 @@
 
 Two sources:
 
-1. Pairs: the sender and the receiver of a connection both report it each second until it ends, and both ends may log a transfer.
-   The difference between their last times is that of the clocks, give or take a sample. The median over all pairs of two hosts is used.
-2. Reception: the server's time minus the host's time of a row is the delay of the row minus the lead of the host's clock. The
-   smallest one over all rows counts, since a spool delays rows by hours. It cannot tell a slow clock from a delay of all rows, so
-   that pairs come first, and only a difference of more than `CERTAIN_US` counts.
+1. Pairs: the sender and the receiver of a connection both report it each second until it ends. The differences between their first and
+   between their last times are that of the clocks, give or take a sample. Both ends may also log a transfer, but a receiver that flushes
+   a file to its disk ends minutes later, and a web server that has filled the send buffer ends earlier. So the smaller of the two
+   differences of a pair counts, connections come before entries, and entries need `MIN_PAIRS`. The median over all pairs of two hosts
+   is used.
+2. Reception: the server's time minus the host's time of a sample is the delay of the sample minus the lead of the host's clock. The
+   smallest one over all samples counts, since a spool delays them by hours. It cannot tell a slow clock from a delay of all samples, so
+   that pairs come first, and only a difference of more than `CERTAIN_US` counts. Entries of logs do not count: a log may be read
+   long after it was written, and one line in it may have any time.
 
 Hosts that pairs connect, directly or over others, get one common time: that of the host with the most rows, corrected by the
 median of what reception says about all of them.
@@ -29,6 +33,10 @@ from .datasets import Stored
 SAMPLE_US = 2_000_000
 """Agents sample once a second, each at its own time: pairs agree within two samples."""
 
+MIN_PAIRS = 3
+"""Minimum number of transfers that two hosts both logged: the median of fewer is that of an accident. One connection is enough, since
+both hosts report it each second."""
+
 CERTAIN_US = 60_000_000
 """A delay that reception must exceed before it counts as a difference of clocks. Agents push within seconds, so that a minute is
 more than a delay without an outage."""
@@ -44,7 +52,7 @@ class Clock:
     Attributes:
         reporter: The host.
         ahead_us: Its time minus the time that transfers are compared in; negative: it is slow.
-        pairs: Connections and transfers that both the host and another one reported.
+        pairs: Connections, or else transfers, that both the host and another one reported.
         rows: Rows that the host reported.
     """
 
@@ -98,9 +106,9 @@ def clocks(stored: Stored) -> Clocks:
 def _by_reception(stored: Stored) -> dict[str, tuple[int, int]]:
     """Returns the lead of each host's clock by reception, and the number of its rows."""
     found: dict[str, tuple[int, int]] = {}
-    for dataset, time in ((stored.transfers, "end_us"), (stored.connections, "time_us"), (stored.host_metrics, "time_us")):
+    for dataset in (stored.connections, stored.host_metrics):
         table = dataset.table
-        delays = table.group_by("reporter").aggregate(delay_us=(table["received_us"] - table[time]).min(), rows=table.count())
+        delays = table.group_by("reporter").aggregate(delay_us=(table["received_us"] - table["time_us"]).min(), rows=table.count())
         for row in dataset.engine.to_pyarrow(delays).to_pylist():
             delay_us, rows = found.get(row["reporter"], (row["delay_us"], 0))
             found[row["reporter"]] = (min(delay_us, row["delay_us"]), rows + row["rows"])
@@ -109,15 +117,24 @@ def _by_reception(stored: Stored) -> dict[str, tuple[int, int]]:
 
 def _by_pairs(stored: Stored) -> dict[tuple[str, str], tuple[int, int]]:
     """Returns the sender's time minus the receiver's, and the number of pairs, for each pair of hosts."""
-    differences = _of_connections(stored.connections).union(_of_entries(stored.transfers))
-    frame = summary(stored.connections.derive(differences), "difference_us", ["sender", "receiver"])
+    of_connections = _medians(stored.connections.derive(_of_connections(stored.connections)).materialised())
+    of_entries = _medians(stored.transfers.derive(_of_entries(stored.transfers)).materialised())
+    known = {frozenset(pair) for pair in of_connections}
+    enough = {pair: found for pair, found in of_entries.items() if found[1] >= MIN_PAIRS and frozenset(pair) not in known}
+    return of_connections | enough
+
+
+def _medians(differences: Dataset) -> dict[tuple[str, str], tuple[int, int]]:
+    frame = summary(differences, "difference_us", ["sender", "receiver"])
     return {(row["sender"], row["receiver"]): (round(row["p50"]), int(row["count"])) for row in frame.to_dict("records")}
 
 
 def _of_connections(connections: Dataset) -> ir.Table:
     key = ["src", "dst", "src_port", "dst_port"]
     rows = connections.table
-    ends = rows.group_by([*key, "reporter", "direction"]).aggregate(last_us=rows["time_us"].max())
+    ends = rows.group_by([*key, "reporter", "direction"]).aggregate(
+        first_us=(rows["time_us"] - rows["interval_us"]).min(), last_us=rows["time_us"].max()
+    )
     return _differences(ends, key)
 
 
@@ -127,19 +144,27 @@ def _of_entries(transfers: Dataset) -> ir.Table:
     rows = transfers.table.filter((transfers.table["bytes"] > 0) & (transfers.table["src"] != "") & (transfers.table["dst"] != ""))
     # Every row of a transfer has the same identifier, even one that arrived twice.
     ends = rows.group_by([*key, "direction"]).aggregate(
-        reporter=rows["reporter"].min(), last_us=rows["end_us"].max(), first=rows["transfer"].min(), last=rows["transfer"].max()
+        reporter=rows["reporter"].min(),
+        first_us=rows["start_us"].min(),
+        last_us=rows["end_us"].max(),
+        first=rows["transfer"].min(),
+        last=rows["transfer"].max(),
     )
     return _differences(ends.filter(ends["first"] == ends["last"]), key)
 
 
 def _differences(ends: ir.Table, key: list[str]) -> ir.Table:
+    """Returns the smaller one of the differences between first and between last times of each pair."""
     sides = [
-        ends.filter(ends["direction"] == direction).select(*key, **{side: "reporter", f"{side}_us": "last_us"})
+        ends.filter(ends["direction"] == direction).select(
+            *key, **{side: "reporter", f"{side}_first_us": "first_us", f"{side}_last_us": "last_us"}
+        )
         for direction, side in (("send", "sender"), ("receive", "receiver"))
     ]
     both = sides[0].inner_join(sides[1], key)
     both = both.filter(both["sender"] != both["receiver"])
-    return both.select("sender", "receiver", difference_us=both["sender_us"] - both["receiver_us"])
+    first, last = (both[f"sender_{time}_us"] - both[f"receiver_{time}_us"] for time in ("first", "last"))
+    return both.select("sender", "receiver", difference_us=ibis.ifelse(last.abs() < first.abs(), last, first))
 
 
 def _components(received: Mapping[str, tuple[int, int]], differences: Mapping[tuple[str, str], tuple[int, int]]) -> list[dict[str, int]]:

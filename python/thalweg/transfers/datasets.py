@@ -7,10 +7,13 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 
+import ibis
+import ibis.expr.types as ir
 import pyarrow as pa
 
 from ..dataset import Dataset
 from ..engines import Engine
+from ..engines.engine import microseconds
 from ..interfaces import FOLDER as INTERFACE_COUNTERS
 from ..sources import SourceError, TimeRange
 from . import columns
@@ -22,6 +25,11 @@ AFTER = timedelta(days=1)
 """Samples are read until this time after the range: an agent that could not reach the server sends them later."""
 
 
+PAIRING = timedelta(hours=6)
+"""Log entries are read from this time before the range until this time after it: of a transfer at an edge of the range, the two ends
+report on both sides of the edge, seconds apart, or hours apart after an outage."""
+
+
 @dataclass(frozen=True)
 class Stored:
     """The datasets about transfers in a store. Missing ones are empty, except `transfers`.
@@ -29,7 +37,7 @@ class Stored:
     Attributes:
         engine: The engine that computes.
         directory: The directory of the store.
-        within: Times of reception of the log entries.
+        within: Times of reception of the log entries whose transfers are analysed.
     """
 
     engine: Engine
@@ -38,7 +46,7 @@ class Stored:
 
     @cached_property
     def transfers(self) -> Dataset:
-        """Entries of transfer logs.
+        """Entries of transfer logs, with those around the range that can be the other end of one within.
 
         Raises:
             SourceError: If the store has no transfers.
@@ -48,7 +56,16 @@ class Stored:
                 "no such directory" if not self.directory.is_dir() else "no transfers stored; run thalweg transfers agent on the hosts"
             )
             raise SourceError(f"{self.directory}: {missing}")
-        return self._open("transfers", columns.TRANSFERS, self.within)
+        return self._open("transfers", columns.TRANSFERS, self._around(PAIRING, PAIRING))
+
+    def covers(self, received_us: ir.IntegerColumn) -> ir.BooleanValue:
+        """Returns whether a time of reception is within the range."""
+        condition: ir.BooleanValue = ibis.literal(True)
+        if self.within.start is not None:
+            condition &= received_us >= microseconds(self.within.start)
+        if self.within.end is not None:
+            condition &= received_us < microseconds(self.within.end)
+        return condition
 
     @cached_property
     def host_metrics(self) -> Dataset:
@@ -85,11 +102,11 @@ class Stored:
         """Whether the store has files of a dataset."""
         return next((self.directory / name).rglob("*.parquet"), None) is not None
 
-    def _around(self) -> TimeRange:
+    def _around(self, before: timedelta = BEFORE, after: timedelta = AFTER) -> TimeRange:
         def shifted(at: datetime | None, by: timedelta) -> datetime | None:
             return None if at is None else at + by
 
-        return TimeRange(shifted(self.within.start, -BEFORE), shifted(self.within.end, AFTER))
+        return TimeRange(shifted(self.within.start, -before), shifted(self.within.end, after))
 
     def _open(self, name: str, schema: pa.Schema, within: TimeRange) -> Dataset:
         if not self.has(name):

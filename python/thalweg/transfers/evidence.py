@@ -43,6 +43,9 @@ MEASURED = (
 
 COLUMNS = (*IDENTITY, *MEASURED)
 
+PIPED = ("rsync", "scp", "sftp")
+"""Applications whose connections belong to ssh, which reads no disk itself."""
+
 _UNKNOWN = -1
 _CAUSE_OF = {
     "streams": "streams",
@@ -99,8 +102,9 @@ def judged(evidence: Evidence, made: datetime) -> Dataset:
 
 
 def numbers(table: pa.Table) -> dict[str, Any]:
-    """Returns the columns of `MEASURED` as arrays."""
-    return {name: table[name].to_numpy(zero_copy_only=False).astype(np.float64) for name in MEASURED}
+    """Returns the columns of `MEASURED` as arrays, and `piped`: whether the application is one of `PIPED`."""
+    found = {name: table[name].to_numpy(zero_copy_only=False).astype(np.float64) for name in MEASURED}
+    return found | {"piped": np.isin(np.array(table["application"].to_pylist()), PIPED).astype(np.float64)}
 
 
 def verdicts(table: pa.Table, found: Judgement, made: datetime) -> pa.Table:

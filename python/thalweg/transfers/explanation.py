@@ -27,6 +27,14 @@ WORDS = {
 }
 """Causes in words."""
 
+EXPLAINS = 0.1
+"""Part of the time from which a cause is worth mentioning."""
+
+SHARED = 1.2
+"""Connections that carried this many times a transfer's bytes carried other transfers too. Headers and repetitions take less."""
+
+HARMLESS = "did not limit this transfer"
+
 
 @dataclass(frozen=True)
 class Fact:
@@ -145,9 +153,9 @@ def explained(row: dict[str, Any], found: Judgement, extra: list[str]) -> Explan
         confidence=round(float(found.confidence[0]), 3),
         rate_bps=int(row["rate_bps"]),
         aspiration_bps=int(found.aspiration_bps[0]),
-        facts=_facts(row, parts, cause),
+        facts=_facts(row, parts, found, cause),
         missing=_missing(row, parts, cause),
-        alternatives=_alternatives(found, cause, parts),
+        alternatives=_alternatives(found, cause),
         advice=words,
         peers=[*_peers(row, parts, found), *extra],
         about={name: row[name] for name in _ABOUT},
@@ -160,7 +168,8 @@ _ABOUT = (
 )
 
 
-def _facts(row: dict[str, Any], parts: dict[str, float], cause: str) -> list[Fact]:
+def _facts(row: dict[str, Any], parts: dict[str, float], judgement: Judgement, cause: str) -> list[Fact]:
+    harmless = {name for name, share in zip(CAUSES, judgement.shares[0], strict=True) if share < EXPLAINS and name != cause}
     found: list[tuple[set[str], Fact]] = []
     if parts["sender_known"]:
         found += [
@@ -186,7 +195,7 @@ def _facts(row: dict[str, Any], parts: dict[str, float], cause: str) -> list[Fac
             ),
             (
                 {"path_loss", "path_congestion", "streams"},
-                Fact("lost segments", _loss(parts["loss"]), f"path usually {_loss(parts['path_loss'])}"),
+                Fact("lost segments", _loss(parts["loss"]), f"path usually {_loss(parts['path_loss'])}" if parts["free"] else ""),
             ),
             (
                 {"path_congestion"},
@@ -215,12 +224,14 @@ def _facts(row: dict[str, Any], parts: dict[str, float], cause: str) -> list[Fac
             found.append(({f"{name}_disk"}, Fact(f"{name}'s process", f"{parts[f'{side}_blocked']:.0%} blocked", "on a disk")))
         if row[f"{side}_host_us"]:
             busy = f"{parts[f'{side}_disk_busy']:.0%} busy"
-            found.append(({f"{name}_disk"}, Fact(f"{name}'s disk", busy, "" if cause == f"{name}_disk" else "did not limit this transfer")))
+            found.append(({f"{name}_disk"}, Fact(f"{name}'s disk", busy, HARMLESS if f"{name}_disk" in harmless else "")))
             moved = row[f"{side}_interface_{'out' if side == 'send' else 'in'}_bytes"] * 8e6 / row[f"{side}_host_us"]
             of = f"of {units.bit_rate(row[f'{side}_interface_bps'])}" if row[f"{side}_interface_bps"] else "rate unknown"
             found.append(({"path_congestion"}, Fact(f"{name}'s interface", units.bit_rate(moved), of)))
-            harmless = "" if cause == f"{name}_cpu" else "did not limit this transfer"
-            found.append(({f"{name}_cpu"}, Fact(f"{name}'s busiest processor", f"{parts[f'{side}_busiest']:.0%} busy", harmless)))
+            means = HARMLESS if f"{name}_cpu" in harmless else ""
+            found.append(({f"{name}_cpu"}, Fact(f"{name}'s busiest processor", f"{parts[f'{side}_busiest']:.0%} busy", means)))
+    if parts["carried"] >= SHARED * parts["rate"]:
+        found.append((set(), Fact("its connections", units.bit_rate(parts["carried"]), "with other transfers at the same time")))
     if row["flow_records"]:
         found.append(
             (
@@ -271,13 +282,12 @@ def _missing(row: dict[str, Any], parts: dict[str, float], cause: str) -> list[s
     return found
 
 
-def _alternatives(found: Judgement, cause: str, parts: dict[str, float]) -> list[Alternative]:
-    shares = found.shares[0][: rules.NONE]
-    total = max(float(found.shares[0].sum()), 1e-9)
-    names = [(float(share), name) for share, name in zip(shares, CAUSES[: rules.NONE], strict=True) if share >= 0.1 and name != cause]
+def _alternatives(found: Judgement, cause: str) -> list[Alternative]:
+    """Returns the other causes that explain a tenth of the time or more."""
+    each = zip(CAUSES[: rules.NONE], found.shares[0], found.weights[0], strict=False)
+    others = [(float(share), name, float(weight)) for name, share, weight in each if share >= EXPLAINS and name != cause]
     return [
-        Alternative(name, round(min(share / total, 1.0), 3), f"explains {share:.0%} of the time")
-        for share, name in sorted(names, reverse=True)
+        Alternative(name, round(weight, 3), f"explains {share:.0%} of the time") for share, name, weight in sorted(others, reverse=True)
     ]
 
 

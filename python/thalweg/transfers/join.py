@@ -1,8 +1,10 @@
 """Joins transfers with the samples of their connections and hosts: one row of sums for each transfer.
 
-- A connection belongs to a transfer if the reporter is one of its hosts, addresses and known ports agree, and it lasts during the
-  transfer. If some of these connections belong to the application's processes, only they count. Connections with less than 1 % of the
-  bytes of the largest one are left out: control connections are idle.
+- A connection belongs to a transfer if the reporter is one of its hosts, addresses and known ports agree, and it has samples during the
+  transfer. If some of these connections belong to the application's processes, only they count. Connections that move less than 1 % of
+  the bytes of the largest one during the transfer are left out: control connections are idle.
+- Connections are matched in parts of `CONNECTIONS_BUCKET_US`, so that one that uses the same ports hours later is another one. The bytes
+  of a part count in proportion to the time that it shares with the transfer.
 - A sample belongs to a transfer if the middle of its interval lies within it, by the clock of the sample's host.
 - Counters of a process appear in each of its connections, and so does the interval: their ratio of sums is the part of the time of
   the process, or the mean of the processes.
@@ -27,7 +29,7 @@ SAMPLES_BUCKET_US = 60_000_000
 """Of host samples: most transfers that matter last from seconds to minutes."""
 
 CONNECTIONS_BUCKET_US = 600_000_000
-"""Of whole connections."""
+"""Of the parts of connections."""
 
 SIDES = {"send": "sender", "receive": "receiver"}
 """Names of the sides in `direction`, and the columns with their hosts."""
@@ -50,8 +52,9 @@ PROCESSES: Mapping[str, tuple[str, ...]] = {
 CONNECTION_SUMS = (
     *("samples", "observed_us", "connections", "connection_us", "busy_us", "receive_window_limited_us", "send_buffer_limited_us"),
     *("starved_us", "buffer_full_us", "receive_queue_full_us", "receive_buffer_us"),
-    *("acked_bytes", "received_bytes", "sent_segments", "retransmitted_segments"),
+    *("acked_bytes", "received_bytes", "sent_segments", "retransmitted_segments", "lossy_samples"),
     *("rtt_sum_us", "rtt_samples", "min_rtt_us", "mss_bytes", "send_buffer_bytes", "receive_buffer_bytes"),
+    *("send_buffer_min_bytes", "receive_buffer_min_bytes"),
     *("process_cpu_us", "process_wait_us", "process_throttled_us", "process_blocked_us"),
 )
 """Sums over the samples of one side's connections: columns `send_...` and `receive_...` of `joined`.
@@ -59,7 +62,9 @@ CONNECTION_SUMS = (
 `samples` are rows, `observed_us` the time from the first to the last, `connection_us` the time of all connections together.
 `connections` is their mean number at once. `starved_us`: the application had not written enough, and the send queue held less than
 half of the buffer. `buffer_full_us`: the same with a fuller queue, so that the buffer limits. `receive_queue_full_us`: the receive queue
-held a quarter of its buffer or more, of `receive_buffer_us`. Minima and sizes of buffers are extremes, all others sums."""
+held a quarter of its buffer or more, of `receive_buffer_us`.
+`lossy_samples`: those with retransmissions. Minima are the smallest value, the segment size and sizes of buffers the
+largest one, all others sums. A buffer whose minimum is its size did not change: the kernel did not size it."""
 
 HOST_SUMS = ("host_us", "cpu_busiest_us", "disk_busy_us", "interface_in_bytes", "interface_out_bytes")
 """Sums over the samples of one side's host: columns `send_...` and `receive_...` of `joined`."""
@@ -138,38 +143,49 @@ def _named(sums: ir.Table, windows: ir.Table) -> ir.Table:
 
 
 def _matched(connections: Dataset, windows: Dataset, side: str) -> tuple[ir.Table, Dataset]:
-    """Returns the samples of one side, and the connections of each transfer among them."""
+    """Returns the samples of one side, and the parts of connections of each transfer among them."""
     rows = connections.table.filter(connections.table["direction"] == side)
-    whole = rows.group_by(_TUPLE).aggregate(
+    middle = rows["time_us"] - (rows["interval_us"] - rows["interval_us"] % _HALF) / _HALF
+    rows = rows.mutate(middle_us=middle.cast("int64"))
+    rows = rows.mutate(bucket_us=rows["middle_us"] - rows["middle_us"] % CONNECTIONS_BUCKET_US)
+    parts = rows.group_by([*_TUPLE, "bucket_us"]).aggregate(
         first_us=(rows["time_us"] - rows["interval_us"]).min(),
         last_us=rows["time_us"].max(),
         moved_bytes=(rows["acked_bytes"] + rows["received_bytes"]).sum().cast("int64"),
     )
-    return rows, connections.derive(_matches(windows.table, whole)).materialised()
+    return rows, connections.derive(_matches(windows.table, parts)).materialised()
 
 
-def _matches(windows: ir.Table, whole: ir.Table) -> ir.Table:
-    """Returns the connections of each transfer, with the transfer's time."""
-    of_windows = bucketed(windows, "start_us", "end_us", CONNECTIONS_BUCKET_US)
-    of_whole = bucketed(whole, "first_us", "last_us", CONNECTIONS_BUCKET_US)
-    of_whole = of_whole.rename(known_src_port="src_port", known_dst_port="dst_port", whole_bucket_us="first_bucket_us")
-    both = of_windows.inner_join(of_whole, ["reporter", "src", "dst", "bucket_us"])
-    # Both last during several buckets: the first common one counts.
-    common = both["bucket_us"] == ibis.greatest(both["first_bucket_us"], both["whole_bucket_us"])
+def _matches(windows: ir.Table, parts: ir.Table) -> ir.Table:
+    """Returns the parts of the connections of each transfer, with the transfer's time."""
+    of_windows = bucketed(windows, "start_us", "end_us", CONNECTIONS_BUCKET_US).drop("first_bucket_us")
+    parts = parts.rename(known_src_port="src_port", known_dst_port="dst_port")
+    both = of_windows.inner_join(parts, ["reporter", "src", "dst", "bucket_us"])
     overlaps = (both["first_us"] < both["end_us"]) & (both["last_us"] > both["start_us"])
     for port in ("src_port", "dst_port"):
         overlaps &= (both[port] == 0) | (both[port] == both[f"known_{port}"])
-    both = both.filter(common & overlaps).mutate(own=_is_own(both["application"], both["process"]))
+    both = both.filter(overlaps)
+    both = both.mutate(own=_is_own(both["application"], both["process"]), within_bytes=_within(both))
     window = ibis.window(group_by="number")
     ranked = both.mutate(best=both["own"].max().over(window))
     ranked = ranked.filter(ranked["own"] == ranked["best"])
-    ranked = ranked.mutate(largest_bytes=ranked["moved_bytes"].max().over(window))
-    kept = ranked.filter(ranked["moved_bytes"] * 100 >= ranked["largest_bytes"])
+    connection = ibis.window(group_by=["number", "known_src_port", "known_dst_port", "process"])
+    ranked = ranked.mutate(connection_bytes=ranked["within_bytes"].sum().over(connection))
+    ranked = ranked.mutate(largest_bytes=ranked["connection_bytes"].max().over(window))
+    kept = ranked.filter(ranked["connection_bytes"] * 100 >= ranked["largest_bytes"])
     return kept.select(
-        *("transfer", "number", "start_us", "end_us", "reporter", "direction", "src", "dst", "process", "first_us", "last_us"),
+        *("transfer", "number", "start_us", "end_us", "bucket_us", "reporter", "direction", "src", "dst", "process", "first_us", "last_us"),
         src_port="known_src_port",
         dst_port="known_dst_port",
     )
+
+
+def _within(both: ir.Table) -> ir.IntegerValue:
+    """Returns the bytes that a part of a connection moved during a transfer."""
+    overlap = ibis.least(both["last_us"], both["end_us"]) - ibis.greatest(both["first_us"], both["start_us"])
+    length = ibis.greatest(both["last_us"] - both["first_us"], 1)
+    moved = both["moved_bytes"].cast("float64") * overlap.cast("float64") / length.cast("float64")
+    return moved.floor().cast("int64")
 
 
 def _is_own(application: ir.StringColumn, process: ir.StringColumn) -> ir.IntegerValue:
@@ -180,9 +196,7 @@ def _is_own(application: ir.StringColumn, process: ir.StringColumn) -> ir.Intege
 def _sums(rows: ir.Table, matches: ir.Table) -> ir.Table:
     """Returns the sums over the samples of each transfer's connections."""
     keys = [name for name in _TUPLE if name != "direction"]
-    both = rows.inner_join(matches.select("number", "start_us", "end_us", *keys), keys)
-    middle = both["time_us"] - (both["interval_us"] - both["interval_us"] % _HALF) / _HALF
-    both = both.mutate(middle_us=middle.cast("int64"))
+    both = rows.inner_join(matches.select("number", "start_us", "end_us", "bucket_us", *keys), [*keys, "bucket_us"])
     both = both.filter((both["middle_us"] >= both["start_us"]) & (both["middle_us"] <= both["end_us"]))
     interval = both["interval_us"]
     is_limited = both["application_limited"] == 1
@@ -195,6 +209,7 @@ def _sums(rows: ir.Table, matches: ir.Table) -> ir.Table:
         "receive_queue_full_us": ibis.ifelse(is_standing, interval, 0),
         "receive_buffer_us": ibis.ifelse(both["receive_buffer_bytes"] > 0, interval, 0),
         "rtt_sum_us": both["rtt_us"],
+        "lossy_samples": ibis.ifelse(both["retransmitted_segments"] > 0, 1, 0),
         "rtt_samples": ibis.ifelse(both["rtt_us"] > 0, 1, 0),
     }
     extremes = ("mss_bytes", "send_buffer_bytes", "receive_buffer_bytes")
@@ -203,6 +218,8 @@ def _sums(rows: ir.Table, matches: ir.Table) -> ir.Table:
         samples=both.count(),
         observed_us=both["time_us"].max() - (both["time_us"] - interval).min(),
         min_rtt_us=both["min_rtt_us"].nullif(0).min(),
+        send_buffer_min_bytes=both["send_buffer_bytes"].nullif(0).min(),
+        receive_buffer_min_bytes=both["receive_buffer_bytes"].nullif(0).min(),
         **{name: value.sum() for name, value in sums.items()},
         **{name: both[name].sum() for name in plain},
         **{name: both[name].max() for name in extremes},

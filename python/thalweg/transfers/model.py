@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from ..dataset import Dataset
-from .evidence import MEASURED
+from .evidence import MEASURED, numbers
 from .peers import PATH
 from .verdict import measured
 
@@ -101,13 +101,13 @@ class Model:
 
 
 def sample(transfers: Dataset, path: tuple[str, str]) -> dict[str, npt.NDArray[np.float64]]:
-    """Returns the evidence of at most `SAMPLE` transfers of a path: columns of `evidence.MEASURED`."""
+    """Returns the evidence of at most `SAMPLE` transfers of a path, as `evidence.numbers`."""
     table = transfers.table
     usable = (table["rate_bps"] > 0) & (table["error"] == "") & (table["send_connection_us"] > 0)
     table = table.filter(usable & (table[PATH[0]] == path[0]) & (table[PATH[1]] == path[1]))
     # Identifiers are digests, so that their order is as good as random.
-    rows = transfers.engine.to_pyarrow(table.select("transfer", *MEASURED).order_by(ibis.asc("transfer")).limit(SAMPLE))
-    return {name: rows[name].to_numpy(zero_copy_only=False).astype(np.float64) for name in MEASURED}
+    columns = ("transfer", "application", *MEASURED)
+    return numbers(transfers.engine.to_pyarrow(table.select(*columns).order_by(ibis.asc("transfer")).limit(SAMPLE)))
 
 
 def parameters_of(rows: dict[str, npt.NDArray[np.float64]]) -> pd.DataFrame:

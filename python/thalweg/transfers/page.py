@@ -12,7 +12,8 @@ from ..report.page import style, table
 from ..report.plots import causes_svg, histogram_svg
 from . import advice
 from .explanation import WORDS
-from .prca import CLUSTERS, Report, label
+from .peers import PATH
+from .prca import CLUSTERS, Report, labels
 from .verdict import AT_RATE
 
 
@@ -117,9 +118,10 @@ def _advice(row: dict[str, Any], target: float) -> str:
 
 
 def _clusters(found: Report) -> str:
+    shown = found.clusters[:CLUSTERS]
     rows = [
         [
-            escape(label(row)),
+            escape(name),
             f"{escape(row['src_group'])} → {escape(row['dst_group'])}",
             "best" if row["best"] else "",
             units.count(row["own"]),
@@ -128,18 +130,21 @@ def _clusters(found: Report) -> str:
             f"{row['cov']:.3f}",
             units.share(row["overlap"]),
         ]
-        for row in found.clusters[:CLUSTERS]
+        for row, name in zip(shown, labels(shown), strict=True)
     ]
-    heads = ["application, connections, hosts", "path", "", "own", "all", "min", "25 %", "median", "mean", "max", "cov", "overlap"]
+    heads = ["combination", "path", "", "own", "all", "min", "25 %", "median", "mean", "max", "cov", "overlap"]
     return table("Rates by combination of static parameters", heads, rows, labels=3)
 
 
 def _histogram(found: Report) -> str:
     if not found.rates:
         return ""
-    text = f"Rates of {' and of '.join(found.rates)}"
+    path = [found.clusters[0][name] for name in PATH]
+    of_path = {row["combination"]: row for row in found.clusters if [row[name] for name in PATH] == path}
+    names = labels(of_path[combination] for combination in found.rates)
+    text = f"Rates of {' and of '.join(names)}"
     # The names of groups are texts of data: matplotlib escapes them in SVG, and takes $ for mathematics.
-    groups = {name.replace("$", r"\$"): values for name, values in found.rates.items()}
+    groups = {name.replace("$", r"\$"): values for name, values in zip(names, found.rates.values(), strict=True)}
     return f"<figure>{histogram_svg(groups, text)}<figcaption>{escape(text)}.</figcaption></figure>"
 
 

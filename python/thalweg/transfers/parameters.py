@@ -2,6 +2,10 @@
 
 Static: application, number of streams, buffers, congestion control, the two hosts, disk and interface rates. A buffer is what the log
 says; otherwise the limit of the host for automatic buffers, since the automatic size itself depends on the transfer.
+
+Applications of `AUTOMATIC` log a size even if nobody chose it: that of the socket at this moment, which differs between equal transfers.
+It counts only if the samples of all connections show exactly this size all the time. Without samples, it counts only where the limit of
+the host is unknown.
 """
 
 from __future__ import annotations
@@ -19,6 +23,9 @@ from .join import SIDES
 
 FOREVER_US = 1 << 62
 """End of the validity of a host's latest parameters."""
+
+AUTOMATIC = ("gridftp",)
+"""Applications whose logs do not tell a buffer that the kernel sizes from one that a client requested (GridFTP's `BUFFER`)."""
 
 _OF_HOSTS = {
     "interface_rate_bps": ("send_interface_bps", "receive_interface_bps"),
@@ -63,8 +70,7 @@ def with_parameters(stored: Stored, joined: Dataset) -> Dataset:
     table = table.mutate(
         streams=ibis.ifelse(table["logged_streams"] > 0, table["logged_streams"].cast("int64"), connections.cast("int64")),
         congestion_control=_first(algorithms),
-        send_window_bytes=ibis.ifelse(table["send_buffer_bytes"] > 0, table["send_buffer_bytes"], table["send_limit_bytes"]),
-        receive_window_bytes=ibis.ifelse(table["receive_buffer_bytes"] > 0, table["receive_buffer_bytes"], table["receive_limit_bytes"]),
+        **{f"{side}_window_bytes": _window(table, side) for side in SIDES},
     )
     parts: list[ir.StringValue] = [table[name].cast("string") for name in STATIC]
     combination = parts[0]
@@ -72,6 +78,14 @@ def with_parameters(stored: Stored, joined: Dataset) -> Dataset:
         combination = combination.concat(SEPARATOR, part)
     table = table.drop("send_default", "receive_default", "logged_streams", "logged_congestion_control")
     return joined.derive(table.mutate(combination=combination))
+
+
+def _window(table: ir.Table, side: str) -> ir.IntegerValue:
+    """Returns the buffer of one side that somebody chose, or else the limit of its host."""
+    logged, limit = table[f"{side}_buffer_bytes"], table[f"{side}_limit_bytes"]
+    smallest, largest = table[f"{side}_{side}_buffer_min_bytes"], table[f"{side}_{side}_buffer_bytes"]
+    is_chosen = ~table["application"].isin(list(AUTOMATIC)) | ((smallest == logged) & (largest == logged))
+    return ibis.ifelse((logged > 0) & (is_chosen | (limit == 0)), logged, limit)
 
 
 def _first(texts: list[ir.StringColumn]) -> ir.StringValue:

@@ -7,7 +7,7 @@ flow records; a list of traceroutes names the paths of pairs of hosts itself. A 
 
 The references of a path come from *free* transfers: those that TCP's accounting of the sender shows to be limited by neither host for
 `FREE_PERMILLE` of the time. Only the network and the number of streams limit them, so their best rates are what the path gives. A peer
-with a slow disk says nothing about the path.
+with a slow disk says nothing about the path; neither does one that failed, that has too few samples, or whose hosts are unknown.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ from ..groups import OTHER, ByPrefix, Sites
 from ..sources import SourceError
 from ..statistics import summary
 from .datasets import Stored
+from .entries import FASTEST_BPS
+from .verdict import MIN_DURATION_US, MIN_SAMPLES, MOSTLY_LOSSY, events
 
 PATH = ["src_group", "dst_group"]
 """Columns that identify a path."""
@@ -190,7 +192,13 @@ def references(transfers: Dataset) -> References:
     """Computes the references of every path from transfers with the columns of `join.joined` and of `PATH`."""
     # Tables of all columns are wide: only narrow ones are kept.
     rated = transfers.derive(_with_limits(transfers.table))
-    narrow = rated.table.select(*PATH, "src", "dst", "transfer", "streams", "rate_bps", "limited_permille", "loss_ppb", "send_min_rtt_us")
+    carried = rated.table["send_acked_bytes"].cast("float64") * 8e6 / ibis.greatest(rated.table["duration_us"], 1).cast("float64")
+    carried = ibis.least(carried, FASTEST_BPS).floor()
+    narrow = rated.table.select(
+        *(*PATH, "src", "dst", "transfer", "streams", "limited_permille", "loss_ppb", "send_min_rtt_us"),
+        # Transfers that share their connections share the rate of the path.
+        rate_bps=ibis.greatest(rated.table["rate_bps"], carried.cast("int64")),
+    )
     known = rated.derive(narrow).materialised()
     free = known.filter((known.table["limited_permille"] >= 0) & (known.table["limited_permille"] < FREE_PERMILLE))
     free = free.filter(free.table["rate_bps"] > 0).materialised()
@@ -222,12 +230,24 @@ def pairs(transfers: Dataset) -> Dataset:
 
 def _with_limits(table: ir.Table) -> ir.Table:
     """Adds the part of the time that a host limited the connections (-1: unknown), and the loss in parts per billion."""
-    limited = table["send_receive_window_limited_us"] + table["send_send_buffer_limited_us"] + table["send_starved_us"]
     observed = table["send_connection_us"]
+    # As `verdict.measured`.
+    idle = ibis.ifelse(table["send_busy_us"] > 0, observed - table["send_busy_us"], 0)
+    limited = table["send_receive_window_limited_us"] + ibis.greatest(table["send_send_buffer_limited_us"], table["send_buffer_full_us"])
+    limited += ibis.greatest(table["send_starved_us"], idle)
     permille = (limited.cast("float64") * 1000 / observed.nullif(0).cast("float64")).floor().cast("int64")
+    is_known = (
+        (table["send_samples"] >= MIN_SAMPLES) & (table["send_observed_us"] >= MIN_DURATION_US) & (table["duration_us"] >= MIN_DURATION_US)
+    )
+    is_known &= (observed > 0) & (table["error"] == "") & (table["src"] != "") & (table["dst"] != "")
     sent = table["send_sent_segments"]
-    loss = (table["send_retransmitted_segments"].cast("float64") * 1e9 / sent.nullif(0).cast("float64")).floor().cast("int64")
-    return table.mutate(limited_permille=ibis.ifelse(observed > 0, permille, -1).fill_null(-1), loss_ppb=loss.fill_null(0))
+    # As `verdict.measured`: loss events.
+    lost = table["send_retransmitted_segments"].cast("float64")
+    samples = table["send_samples"].cast("float64")
+    share = table["send_lossy_samples"].cast("float64") / samples.nullif(0)
+    lost = ibis.ifelse(share < MOSTLY_LOSSY, ibis.least(samples * events(share), lost), lost)
+    loss = (lost * 1e9 / sent.nullif(0).cast("float64")).floor().cast("int64")
+    return table.mutate(limited_permille=ibis.ifelse(is_known, permille, -1).fill_null(-1), loss_ppb=loss.fill_null(0))
 
 
 def _p90(free: Dataset) -> pd.DataFrame:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +15,7 @@ import ibis
 import ibis.expr.types as ir
 import pandas as pd
 
+from .. import units
 from ..dataset import Dataset
 from ..statistics import summary
 from . import model as models
@@ -55,7 +58,7 @@ class Report:
         causes: Each cause with its transfers, slow transfers, bytes and quartiles of rates.
         slowest: The slow transfers that lost most time, with verdict and advice.
         clusters: Combinations of static parameters on the subject's paths, as Table 5.1; `own` marks the subject's.
-        rates: Rates by cluster on the path with most slow transfers: the subject's most frequent combination and the best one.
+        rates: Rates by `combination` on the path with most slow transfers: the subject's most frequent combination and the best one.
         hosts: Hosts with their slow transfers; `often` marks those often in slow transfers.
         models: Throughput models of paths on which dynamic parameters dominate, or why there is none.
         clocks: Clocks that differ from the others.
@@ -218,13 +221,39 @@ def _rates(transfers: Transfers, found: list[dict[str, Any]], of_paths: list[dic
     of_path = [row for row in found if all(row[name] == of_paths[0][name] for name in PATH)]
     best = next((row for row in of_path if row["best"]), None)
     own = max((row for row in of_path if row["own"] and row is not best), key=lambda row: (row["own"], row["combination"]), default=None)
-    return {label(row): _of_cluster(transfers, row) for row in (own, best) if row is not None}
+    return {str(row["combination"]): _of_cluster(transfers, row) for row in (own, best) if row is not None}
 
 
-def label(row: dict[str, Any]) -> str:
-    """Returns a short name of a combination."""
-    streams = f"{row['streams']} {'connection' if row['streams'] == 1 else 'connections'}"
-    return f"{row['application'] or 'unknown'}, {streams}, {row['sender'] or '?'} to {row['receiver'] or '?'}"
+def labels(rows: Iterable[dict[str, Any]]) -> list[str]:
+    """Returns a short name of each combination: application, connections, hosts, and the other parameters in which combinations of the
+    same path differ."""
+    rows = list(rows)
+    values: dict[tuple[str, ...], set[Any]] = defaultdict(set)
+    for row in rows:
+        for name in _OTHERS:
+            values[row[PATH[0]], row[PATH[1]], name].add(row[name])
+    found = []
+    for row in rows:
+        of_path = {name: values[row[PATH[0]], row[PATH[1]], name] for name in _OTHERS}
+        streams = f"{row['streams']} {'connection' if row['streams'] == 1 else 'connections'}"
+        parts = [row["application"] or "unknown", streams, f"{row['sender'] or '?'} to {row['receiver'] or '?'}"]
+        parts += [_parameter(name, row[name], known) for name, known in of_path.items() if len(known) > 1]
+        found.append(", ".join(parts))
+    return found
+
+
+_OTHERS = [name for name in STATIC if name not in ("application", "streams", "sender", "receiver")]
+"""Parameters that names of combinations have only where they differ."""
+
+
+def _parameter(name: str, value: Any, known: set[Any]) -> str:
+    if not value:
+        return f"{STATIC[name]} unknown"
+    if name == "congestion_control":
+        return str(value)
+    rounded, unit = (units.bit_rate, "bit/s") if name.endswith("_bps") else (units.size, "bytes")
+    is_distinct = len({rounded(each) for each in known}) == len(known)
+    return f"{STATIC[name]} {rounded(value) if is_distinct else f'{value:,} {unit}'}"
 
 
 def _of_cluster(transfers: Transfers, row: dict[str, Any]) -> list[int]:

@@ -1,9 +1,12 @@
 """Writes verdicts, flowsets and reports into the directory of a store, from where the daemon serves them.
 
-    DIR/verdicts/date=2026-11-28/hour=13/analysis.parquet    verdicts on the transfers received in that hour
+    DIR/verdicts/date=2026-11-28/hour=13/analysis.parquet    verdicts on the transfers whose sender's entry arrived in that hour
     DIR/flowsets/date=2026-11-28/hour=13/analysis.parquet    flowsets that ended in it
     DIR/reports/transfers/20261128T00_20261129T00/user-8a1f….html, .json
     DIR/reports/index.json                                   all reports: user or host, period, files, time of the analysis
+
+A transfer that the sender did not log belongs to the hour of the receiver's entry. Other entries than the sender's are read around the
+period, so that a transfer at its edge belongs to one period only.
 
 A run covers whole hours and replaces what it wrote for them before, so that two runs give the same files. Every file gets its name when it
 is complete; the index is the last one. A run that is killed leaves old files or new ones, and at most unnamed temporary ones.
