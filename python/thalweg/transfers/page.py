@@ -78,6 +78,10 @@ def _causes(found: Report) -> str:
     return plot + table("Causes", heads, rows)
 
 
+SHOWN = 8
+"""Characters of an identifier in a table."""
+
+
 def _slowest(found: Report) -> str:
     rows = []
     for row in found.slowest:
@@ -85,8 +89,9 @@ def _slowest(found: Report) -> str:
         verdict = f"{escape(WORDS[row['cause']])} <small>{row['confidence']:.2f}</small>"
         rows.append(
             [
-                f"<code>{escape(row['transfer'])}</code>",
-                units.instant(row["start_us"]),
+                # `thalweg transfers why` takes the first characters too.
+                f'<code title="{escape(row["transfer"])}">{escape(row["transfer"][:SHOWN])}</code>',
+                units.instant(row["start_us"]).replace(" ", "&nbsp;").replace("-", "&#8209;"),
                 escape(row["application"]),
                 escape(row["sender"] or row["src"]),
                 escape(row["receiver"] or row["dst"]),
