@@ -86,7 +86,7 @@ pub use emulated_lab::{
     ArbiterStatus, EmulatedHost, EmulatedLab, EmulatedPlan, EmulatedStatus, HostAddresses, ProcessStatus,
 };
 pub use emulation::EndedProcesses;
-pub use emulation::log::ArbiterContact;
+pub use emulation::log::{ArbiterContact, EndpointNews};
 pub use error::LabError;
 pub use headroom::{Headroom, Verdict};
 pub use lab::{Lab, Removed};

@@ -18,5 +18,6 @@ const HEADER: u64 = 14;
 /// Returns a shaper for `rate` whose queue holds what the link carries in `buffer`.
 pub(crate) fn shaper(rate: BitRate, buffer: Nanos, mtu: u32) -> TokenBucket {
     let least = Bytes(MIN_FRAMES * (u64::from(mtu) + HEADER));
-    TokenBucket { rate, burst: rate.amount_in(BURST).max(least), limit: rate.amount_in(buffer).max(least) }
+    let (burst, limit) = (rate.amount_in(BURST).max(least), rate.amount_in(buffer).max(least));
+    TokenBucket { rate, framing: 0, burst, limit }
 }

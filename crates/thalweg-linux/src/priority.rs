@@ -81,11 +81,16 @@ pub fn be_preferred() -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Returns the processors that this process may use, in order.
+pub fn processors() -> Vec<usize> {
+    let Ok(set) = sched_getaffinity(Pid::from_raw(0)) else { return Vec::new() };
+    (0..CpuSet::count()).filter(|processor| set.is_set(*processor).unwrap_or(false)).collect()
+}
+
 /// Returns the last of the processors that this process may use, if it may use several.
 pub fn last_processor() -> Option<usize> {
-    let set = sched_getaffinity(Pid::from_raw(0)).ok()?;
-    let processors = || (0..CpuSet::count()).filter(|processor| set.is_set(*processor).unwrap_or(false));
-    (processors().count() > 1).then(|| processors().next_back()).flatten()
+    let processors = processors();
+    processors.last().copied().filter(|_| processors.len() > 1)
 }
 
 /// Lets the kernel end waits of the calling thread up to `slack` late, to combine them; 50 us by default.

@@ -29,6 +29,12 @@ impl ProcessIdentity {
         ProcessIdentity::of(self.pid) == Some(self)
     }
 
+    /// Whether the process was stopped, by SIGSTOP or a debugger, and has not been continued.
+    pub fn is_stopped(self) -> bool {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid)).unwrap_or_default();
+        start_time(&stat) == Some(self.start_time) && matches!(state(&stat), Some("T" | "t"))
+    }
+
     /// Asks the process to end (SIGTERM). Does nothing if it has ended.
     ///
     /// # Errors
@@ -67,13 +73,16 @@ pub fn boot_id() -> io::Result<String> {
 /// Returns the start time in /proc/PID/stat; `None` if the process has ended and only waits to be reaped. The name of the program, in
 /// parentheses, may have spaces and parentheses itself.
 fn start_time(stat: &str) -> Option<u64> {
-    let (_, rest) = stat.rsplit_once(')')?;
-    let mut fields = rest.split_whitespace();
-    match fields.next()? {
+    match state(stat)? {
         "Z" | "X" | "x" => None,
         // Field 22, and the state is field 3.
-        _ => fields.nth(18)?.parse().ok(),
+        _ => stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok(),
     }
+}
+
+/// Returns the state in /proc/PID/stat, a letter.
+fn state(stat: &str) -> Option<&str> {
+    stat.rsplit_once(')')?.1.split_whitespace().next()
 }
 
 /// Kills all processes of a group, by the number of its first process. Call it before that process was waited for: its number, and so that of
@@ -106,6 +115,12 @@ mod tests {
         assert!(!earlier.is_running());
         earlier.kill().unwrap();
         assert!(process.is_running(), "the signal was for another process");
+        process.signal(Signal::SIGSTOP).unwrap();
+        while !process.is_stopped() {
+            std::thread::yield_now();
+        }
+        assert!(process.is_running() && !earlier.is_stopped());
+        process.signal(Signal::SIGCONT).unwrap();
         process.terminate().unwrap();
         // Ended once its parent can see it, even before it was reaped.
         while process.is_running() {

@@ -57,6 +57,8 @@ const TCA_STATS_QUEUE: u16 = 3;
 pub struct TokenBucket {
     /// The rate including headers, below 2^32 bytes per second.
     pub rate: BitRate,
+    /// Bytes that each frame takes beyond its own, such as preamble, frame check sequence and gap.
+    pub framing: u16,
     /// The bucket size: data that may pass at once after a pause.
     pub burst: Bytes,
     /// The queue limit; packets beyond are dropped.
@@ -168,6 +170,7 @@ impl TokenBucket {
     fn parameters(&self) -> [u8; 36] {
         let mut bytes = [0; 36];
         bytes[1] = LINK_LAYER_ETHERNET;
+        bytes[2..4].copy_from_slice(&self.framing.to_ne_bytes());
         let bytes_per_second = u32::try_from(self.rate.0 / 8).unwrap_or(u32::MAX);
         bytes[8..12].copy_from_slice(&bytes_per_second.to_ne_bytes());
         bytes[24..28].copy_from_slice(&u32::try_from(self.limit.0).unwrap_or(u32::MAX).to_ne_bytes());
@@ -213,11 +216,13 @@ mod tests {
     #[test]
     fn the_parameters_have_the_layout_of_the_kernel() {
         let parameters = |rate, limit| {
-            TokenBucket { rate: BitRate(rate), burst: Bytes(0), limit: Bytes(limit) }.parameters()
+            TokenBucket { rate: BitRate(rate), framing: 24, burst: Bytes(0), limit: Bytes(limit) }
+                .parameters()
         };
         let bytes = parameters(100_000_000, 62_500);
         let word = |at: usize| u32::from_ne_bytes(bytes[at..at + 4].try_into().unwrap());
         assert_eq!((bytes[1], word(8), word(24)), (1, 12_500_000, 62_500));
+        assert_eq!(u16::from_ne_bytes([bytes[2], bytes[3]]), 24);
         assert!(bytes[12..24].iter().all(|&byte| byte == 0), "no peak rate");
         let fast = parameters(100_000_000_000, 1 << 40);
         assert_eq!((&fast[8..12], &fast[24..28]), ([255; 4].as_slice(), [255; 4].as_slice()));

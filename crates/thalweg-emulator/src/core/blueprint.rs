@@ -118,6 +118,9 @@ pub const MAX_SLOTS_ON_LINKS: u64 = 1 << 26;
 /// The largest number of slots that the transmission of a packet may take.
 pub const MAX_TRANSMISSION: u64 = 1 << 14;
 
+/// The largest shift by which [`Blueprint::with_slots_within`] shortens slots.
+const MAX_SLOT_SHIFT: u32 = 8;
+
 /// A directed link between routers on different cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Crossing {
@@ -158,6 +161,22 @@ impl<'a> Blueprint<'a> {
             monitors: &[],
             seed,
         }
+    }
+
+    /// The same network with slots of at most `limit`, for real time: there a packet leaves at the start of a slot, so its delay is too long
+    /// by up to a slot for each link, which is 12 ms with packets of 1,500 bytes at 1 Mbit/s. Slots are at least 1/256 as long as before, and
+    /// long enough for the slowest and the longest link.
+    #[must_use]
+    pub fn with_slots_within(self, limit: Nanos) -> Blueprint<'a> {
+        let SlotClock { slot_bytes, rate } = self.clock;
+        let slot = Nanos((self.clock.seconds() * 1e9) as u64);
+        let least = (0..=MAX_SLOT_SHIFT).find(|shift| slot.0 >> shift <= limit.0).unwrap_or(MAX_SLOT_SHIFT);
+        let shorter = |shift| Blueprint {
+            clock: SlotClock { slot_bytes, rate: BitRate(rate.0.saturating_mul(1_u64 << shift)) },
+            ..self.clone()
+        };
+        let found = (1..=least).rev().map(shorter).find(|it| it.check_links().is_ok());
+        found.unwrap_or(self)
     }
 
     /// Builds the network as a single shard.

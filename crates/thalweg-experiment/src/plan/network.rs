@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use thalweg_config::{Format, Hint, Typed};
+use thalweg_config::{Format, Hint, Problems, Typed};
 use thalweg_network::topology::shapes::{Shape, Tiers};
 use thalweg_network::{EndpointId, LinkSpec, Node, PortIndex, RouterId, Topology, TopologyError};
 
@@ -109,7 +109,9 @@ fn from_file(
     let refuse = |reason: String| entry.refuse(TopologyFile::file, reason);
     let text = thalweg_config::read_text(experiment.folder.join(file))
         .map_err(|error| refuse(format!("cannot read {file}: {error}")))?;
-    Topology::from_text(&text, file, Format::of(file)).map_err(|error| refuse(error.to_string()))
+    // One line, as all problems.
+    let in_one_line = |error: Problems| error.to_string().replace('\n', "; ");
+    Topology::from_text(&text, file, Format::of(file)).map_err(|error| refuse(in_one_line(error)))
 }
 
 /// Endpoints by name: `h0`, or `h0..h3` including both ends, in the order of the topology.

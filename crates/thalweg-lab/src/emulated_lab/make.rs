@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use thalweg_linux::netlink::{Netlink, VethEnd};
 use thalweg_linux::process::{ProcessIdentity, boot_id};
 use thalweg_linux::{KernelVersion, Namespace};
-use thalweg_network::EndpointId;
+use thalweg_network::{EndpointId, Topology};
 
 use super::plan::{EmulatedPlan, HostAddresses};
 use crate::carrier::wait_for_links;
@@ -163,6 +163,8 @@ fn set_parameters(plan: &EmulatedPlan, tcp: &ProvidedTcp, namespace: &Namespace)
             ("net/ipv6/conf/default/disable_ipv6", "0"),
             // There is no router, so hosts look for none.
             ("net/ipv6/conf/default/accept_ra", "0"),
+            // Link-local addresses follow from MAC addresses, as in the host table.
+            ("net/ipv6/conf/default/addr_gen_mode", "0"),
         ]);
     }
     sysctl::set_within(namespace, &parameters)?;
@@ -175,6 +177,7 @@ fn start_processes(
     fabric: &Namespace,
     record: &mut EmulationRecord,
 ) -> Result<(), LabError> {
+    remove_old_logs(record, &plan.topology)?;
     let hosts = record.folder.join("hosts.txt");
     fs::write(&hosts, plan.host_table()).map_err(|source| LabError::File { path: hosts.clone(), source })?;
     let mut started = Vec::new();
@@ -193,6 +196,45 @@ fn start_processes(
     wait_for_contact(&mut started)
 }
 
+/// Starts the arbiters and endpoints of a lab again that have ended. Returns their names.
+pub(super) fn restart(record: &mut EmulationRecord, topology: &Topology) -> Result<Vec<String>, LabError> {
+    let fabric = Namespace::named(record.prefix.name(FABRIC));
+    let (mut started, processor) = (Vec::new(), record.processor);
+    for process in record.processes.clone() {
+        if process.identity().is_running() {
+            continue;
+        }
+        let (host, fabric) = match process.role {
+            Role::Endpoint(number) => {
+                let host = &topology.endpoints()[usize::from(number)].name;
+                (host.as_str(), fabric.clone().avoiding(processor))
+            }
+            // An arbiter chooses its processor.
+            Role::Arbiter | Role::Standby => ("", fabric.clone()),
+        };
+        started.push(start(&fabric, &mut process.command(), record, process.role, host)?);
+    }
+    wait_for_contact(&mut started)?;
+    Ok(started.iter().map(Started::name).collect())
+}
+
+/// Removes the logs that an earlier lab has left in a folder of the user.
+fn remove_old_logs(record: &EmulationRecord, topology: &Topology) -> Result<(), LabError> {
+    let endpoints = topology.endpoint_ids();
+    let endpoints =
+        endpoints.map(|it| record.log(Role::Endpoint(it.0), &topology.endpoints()[it.index()].name));
+    let arbiters = [Role::Arbiter, Role::Standby].map(|role| record.log(role, ""));
+    for path in arbiters.into_iter().chain(endpoints) {
+        match fs::remove_file(&path) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                return Err(LabError::File { path, source });
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 /// A process that was started.
 struct Started {
     child: Child,
@@ -200,6 +242,8 @@ struct Started {
     /// The host of an endpoint.
     host: String,
     log: PathBuf,
+    /// The length of its log before.
+    log_start: u64,
 }
 
 impl Started {
@@ -249,12 +293,14 @@ fn arbiter(
 fn endpoint_command(plan: &EmulatedPlan, endpoint: EndpointId, name: &str, hosts: &Path) -> Command {
     let mut command = Command::new(&plan.program);
     let number = endpoint.0.to_string();
+    let rate = plan.topology.links()[plan.topology.endpoint_link(endpoint).index()].rate;
     let arbiter = Role::Arbiter.address().to_string();
     command.args(["endpoint", "--interface", HOST_INTERFACE, "--number", &number, "--arbiter", &arbiter]);
     if plan.has_standby {
         command.arg("--standby").arg(Role::Standby.address().to_string());
     }
     command.arg("--namespace").arg(plan.prefix.name(name)).arg("--hosts").arg(hosts);
+    command.arg("--link-rate").arg(format!("{}bps", rate.0));
     command.args(["--json", "--interval", STATUS_INTERVAL]).args(&plan.endpoint_arguments);
     command
 }
@@ -268,18 +314,20 @@ fn start(
     host: &str,
 ) -> Result<Started, LabError> {
     let path = record.log(role, host);
-    let open = || -> io::Result<(File, File)> {
-        let log = log::create(&path)?;
-        Ok((log.try_clone()?, log))
+    let open = || -> io::Result<(File, File, u64)> {
+        let log = log::open(&path)?;
+        let length = log.metadata()?.len();
+        Ok((log.try_clone()?, log, length))
     };
-    let (output, errors) = open().map_err(|source| LabError::File { path: path.clone(), source })?;
+    let (output, errors, log_start) =
+        open().map_err(|source| LabError::File { path: path.clone(), source })?;
     // Its own group: Ctrl-C in the terminal is for others.
     command.stdin(Stdio::null()).stdout(output).stderr(errors).process_group(0);
     let child = fabric.spawn(command)?;
-    let started = Started { child, role, host: host.to_owned(), log: path };
+    let started = Started { child, role, host: host.to_owned(), log: path, log_start };
     // One that has ended already is found when it is waited for.
     if let Some(identity) = ProcessIdentity::of(started.child.id()) {
-        record.processes.push(ProcessRecord::new(role, identity));
+        record.set_process(ProcessRecord::new(role, identity, command));
         record.write()?;
     }
     Ok(started)
@@ -299,7 +347,7 @@ fn wait_for_contact(started: &mut [Started]) -> Result<(), LabError> {
         }
         let is_waiting = |process: &&Started| {
             matches!(process.role, Role::Endpoint(_))
-                && log::arbiter_contact(&process.log) != ArbiterContact::Answers
+                && log::endpoint_news(&process.log, process.log_start).contact != ArbiterContact::Answers
         };
         match started.iter().find(is_waiting) {
             None => return Ok(()),
@@ -355,7 +403,7 @@ mod tests {
         assert_eq!(
             words(&endpoint_command(&plan, EndpointId(1), "h1", Path::new("/none/hosts.txt"))),
             "/bin/thalweg endpoint --interface eth0 --number 1 --arbiter 127.0.0.1:6589 --standby 127.0.0.1:6590 \
-             --namespace wan-h1 --hosts /none/hosts.txt --json --interval 1h --deadline 9s"
+             --namespace wan-h1 --hosts /none/hosts.txt --link-rate 10000000000bps --json --interval 1h --deadline 9s"
         );
     }
 

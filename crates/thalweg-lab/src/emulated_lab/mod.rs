@@ -33,7 +33,7 @@ use std::process::{Child, Command};
 
 use nix::unistd::geteuid;
 use thalweg_linux::Namespace;
-use thalweg_linux::process::boot_id;
+use thalweg_linux::process::{ProcessIdentity, boot_id};
 use thalweg_network::topology::Node;
 use thalweg_network::{EndpointId, Topology};
 
@@ -112,6 +112,25 @@ impl EmulatedLab {
             return Err(LabError::NotRoot);
         }
         Ok(Some(EmulatedLab { topology, record }))
+    }
+
+    /// Starts the arbiter and the endpoints again that have ended, and returns their names. Endpoints that hold packets request them again.
+    ///
+    /// # Errors
+    /// If a process cannot be started, ends again, or an endpoint does not hear from an arbiter.
+    pub fn restart(&mut self) -> Result<Vec<String>, LabError> {
+        let _lock = record::lock()?;
+        make::restart(&mut self.record, &self.topology)
+    }
+
+    /// Returns the processors that the arbiters of labs with other prefixes have for themselves.
+    pub fn processors_in_use(prefix: &Prefix) -> Vec<(Prefix, usize)> {
+        // Without a folder of records there are no labs.
+        let others = boot_id().ok().and_then(|boot| EmulationRecord::others(prefix, &boot).ok());
+        let is_up =
+            |it: &EmulationRecord| it.identities(|_| true).into_iter().any(ProcessIdentity::is_running);
+        let in_use = |it: EmulationRecord| it.processor.map(|processor| (it.prefix, processor));
+        others.unwrap_or_default().into_iter().filter(is_up).filter_map(in_use).collect()
     }
 
     /// Ends the processes of users on the hosts, the endpoints and the arbiter, which writes its report. Namespaces and logs stay until

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use thalweg_network::{EndpointId, Topology};
+use thalweg_network::{EndpointId, MacAddress, Topology};
 use thalweg_wire::Bytes;
 
 use crate::plan::{MAX_EMULATED_HOSTS, PlanError, Prefix, check_host};
@@ -64,10 +64,9 @@ impl HostAddresses {
     /// If the topology has no such endpoint.
     pub(crate) fn of(topology: &Topology, endpoint: EndpointId, mtu: u16) -> HostAddresses {
         let host = &topology.endpoints()[endpoint.index()];
-        let has_ipv6 = mtu >= MIN_IPV6_MTU && sysctl::has_ipv6();
         let default = Ipv6Addr::from_bits(FIRST_IPV6.to_bits() + u128::from(endpoint.0));
         let is_free = topology.endpoint_with_ip(default).is_none();
-        let ipv6 = host.ipv6.or(is_free.then_some(default)).filter(|_| has_ipv6);
+        let ipv6 = host.ipv6.or(is_free.then_some(default)).filter(|_| has_ipv6(mtu));
         HostAddresses { ip: host.ip, ipv6 }
     }
 
@@ -90,16 +89,30 @@ impl EmulatedPlan {
         hosts.iter().try_for_each(|host| check_host(&host.name))
     }
 
-    /// Returns the host table of the endpoints: for each, a line with its number and addresses.
+    /// Returns the host table of the endpoints: for each, a line with its number and addresses, also that of its IPv6 link.
     pub(super) fn host_table(&self) -> String {
         let line = |endpoint: EndpointId| {
             let addresses = HostAddresses::of(&self.topology, endpoint, self.mtu);
-            let addresses: Vec<_> = addresses.iter().map(|address| address.to_string()).collect();
-            let name = &self.topology.endpoints()[endpoint.index()].name;
-            format!("{} {} # {name}\n", endpoint.0, addresses.join(" "))
+            let host = &self.topology.endpoints()[endpoint.index()];
+            let link_local = has_ipv6(self.mtu).then(|| IpAddr::from(link_local(host.mac)));
+            let addresses: Vec<_> =
+                addresses.iter().chain(link_local).map(|address| address.to_string()).collect();
+            format!("{} {} # {}\n", endpoint.0, addresses.join(" "), host.name)
         };
         self.topology.endpoint_ids().map(line).collect()
     }
+}
+
+/// Whether interfaces with this MTU have IPv6.
+fn has_ipv6(mtu: u16) -> bool {
+    mtu >= MIN_IPV6_MTU && sysctl::has_ipv6()
+}
+
+/// Returns the link-local address of an interface with this MAC address (RFC 4291, appendix A), which hosts also have.
+fn link_local(mac: MacAddress) -> Ipv6Addr {
+    let [a, b, c, d, e, f] = mac.0;
+    let words = [[a ^ 2, b], [c, 0xff], [0xfe, d], [e, f]].map(u16::from_be_bytes);
+    Ipv6Addr::new(0xfe80, 0, 0, 0, words[0], words[1], words[2], words[3])
 }
 
 #[cfg(test)]
@@ -152,7 +165,12 @@ mod tests {
         let mut plan = plan(builder.build().unwrap());
         if sysctl::has_ipv6() {
             let table = plan.host_table();
-            assert_eq!(table, "0 10.0.0.1 # a\n1 10.0.0.2 2001:db8::7 # b\n2 10.0.0.3 fd00::1 # c\n");
+            let expected = "\
+0 10.0.0.1 fe80::54:57ff:fe00:0 # a
+1 10.0.0.2 2001:db8::7 fe80::54:57ff:fe00:1 # b
+2 10.0.0.3 fd00::1 fe80::54:57ff:fe00:2 # c
+";
+            assert_eq!(table, expected);
         }
         plan.mtu = 1_279;
         assert_eq!(plan.host_table(), "0 10.0.0.1 # a\n1 10.0.0.2 # b\n2 10.0.0.3 # c\n");

@@ -7,7 +7,7 @@ use thalweg_network::{EndpointId, MacAddress, Topology};
 use thalweg_wire::BitRate;
 
 use super::{EmulatedLab, HostAddresses};
-use crate::emulation::log::{self, ArbiterContact};
+use crate::emulation::log::{self, EndpointNews};
 use crate::emulation::record::{ProcessRecord, Role};
 use crate::error::LabError;
 use crate::plan::Prefix;
@@ -56,8 +56,8 @@ pub struct EmulatedHost {
     pub processes: Vec<u32>,
     /// The process of its endpoint.
     pub process: ProcessStatus,
-    /// Whether its endpoint hears from the arbiter.
-    pub contact: ArbiterContact,
+    /// What its endpoint has written about itself.
+    pub news: EndpointNews,
 }
 
 /// The state of an arbiter.
@@ -80,6 +80,8 @@ pub struct ProcessStatus {
     pub pid: u32,
     /// Whether it has not ended.
     pub is_running: bool,
+    /// Whether it was stopped by a signal, and waits to be continued.
+    pub is_stopped: bool,
     /// Its log.
     pub log: PathBuf,
     /// The last message in its log.
@@ -127,7 +129,7 @@ impl EmulatedLab {
             mac: host.mac,
             addresses: HostAddresses::of(&self.topology, endpoint, self.record.mtu),
             rate: self.topology.links()[self.topology.endpoint_link(endpoint).index()].rate,
-            contact: log::arbiter_contact(&process.log),
+            news: log::endpoint_news(&process.log, 0),
             process,
         })
     }
@@ -146,6 +148,7 @@ impl EmulatedLab {
         ProcessStatus {
             pid: process.pid,
             is_running: process.identity().is_running(),
+            is_stopped: process.identity().is_stopped(),
             message: log::last_message(&log),
             log,
         }

@@ -22,8 +22,11 @@ use crate::plan::Prefix;
 use crate::record::folder;
 use record::{EmulationRecord, Role};
 
-/// How long endpoints may take to end: they wait for the decisions on the packets that they hold.
-const ENDPOINTS_END: Duration = Duration::from_secs(5);
+/// How long endpoints may take to end: they wait for the decisions on the packets that they hold, which may be in long queues.
+const ENDPOINTS_END: Duration = Duration::from_secs(12);
+
+/// How long they may take if no arbiter runs that could decide.
+const ENDPOINTS_END_UNDECIDED: Duration = Duration::from_secs(1);
 
 /// How long an arbiter may take to end: it writes its report.
 const ARBITER_ENDS: Duration = Duration::from_secs(5);
@@ -72,7 +75,10 @@ pub(crate) fn stop_processes(prefix: &Prefix) -> Result<EndedProcesses, LabError
         return Ok(ended);
     }
     let is_endpoint = |role: &Role| matches!(role, Role::Endpoint(_));
-    ended.add(stop(&record.identities(is_endpoint), ENDPOINTS_END)?);
+    let has_arbiter =
+        record.identities(|role| !is_endpoint(role)).into_iter().any(ProcessIdentity::is_running);
+    let time = if has_arbiter { ENDPOINTS_END } else { ENDPOINTS_END_UNDECIDED };
+    ended.add(stop(&record.identities(is_endpoint), time)?);
     for role in [Role::Standby, Role::Arbiter] {
         ended.add(stop(&record.identities(|other| *other == role), ARBITER_ENDS)?);
     }
@@ -126,7 +132,7 @@ fn wait_for_end(processes: &[ProcessIdentity], time: Duration) -> Vec<ProcessIde
 /// If a parameter cannot be written.
 pub(crate) fn restore_parameters(prefix: &Prefix) -> Result<(), LabError> {
     let Ok(Some(record)) = EmulationRecord::read(prefix) else { return Ok(()) };
-    let mut others = record.others()?;
+    let mut others = EmulationRecord::others(&record.prefix, &record.boot_id)?;
     for change in &record.changed {
         let takes = |other: &mut EmulationRecord| other.changed.iter_mut().any(|later| change.give_to(later));
         match others.iter_mut().position(takes) {

@@ -1,7 +1,9 @@
 //! The record of an emulated lab, `/run/thalweg/PREFIXemulation.json`.
 
+use std::ffi::{OsStr, OsString};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::{fs, io};
 
 use serde::{Deserialize, Serialize};
@@ -15,7 +17,7 @@ use crate::sysctl::SysctlChange;
 use crate::tcp::ProvidedTcp;
 
 /// Version of the format.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 /// The end of the names of records.
 const FILE: &str = "emulation.json";
@@ -62,6 +64,8 @@ pub(crate) struct ProcessRecord {
     pub(crate) pid: u32,
     /// In clock ticks since the start of the machine.
     start_time: u64,
+    /// The program and its arguments.
+    pub(crate) command: Vec<OsString>,
 }
 
 /// The role of a process.
@@ -86,8 +90,19 @@ impl Role {
 }
 
 impl ProcessRecord {
-    pub(crate) fn new(role: Role, ProcessIdentity { pid, start_time }: ProcessIdentity) -> ProcessRecord {
-        ProcessRecord { role, pid, start_time }
+    /// The record of a process that was started by a command.
+    pub(crate) fn new(role: Role, identity: ProcessIdentity, command: &Command) -> ProcessRecord {
+        let ProcessIdentity { pid, start_time } = identity;
+        let words = [command.get_program()].into_iter().chain(command.get_args());
+        ProcessRecord { role, pid, start_time, command: words.map(OsStr::to_owned).collect() }
+    }
+
+    /// The command that starts the process again.
+    pub(crate) fn command(&self) -> Command {
+        let (program, arguments) = self.command.split_first().expect("a command has a program");
+        let mut command = Command::new(program);
+        command.args(arguments);
+        command
     }
 
     pub(crate) fn identity(&self) -> ProcessIdentity {
@@ -167,6 +182,14 @@ impl EmulationRecord {
         self.report_folder(role).join(REPORT)
     }
 
+    /// Adds a process, or replaces the one of its role.
+    pub(crate) fn set_process(&mut self, process: ProcessRecord) {
+        match self.processes.iter_mut().find(|known| known.role == process.role) {
+            Some(known) => *known = process,
+            None => self.processes.push(process),
+        }
+    }
+
     /// Whether all endpoints of the network have been started.
     pub(crate) fn has_endpoints_of(&self, topology: &Topology) -> bool {
         self.identities(|role| matches!(role, Role::Endpoint(_))).len() == topology.endpoints().len()
@@ -199,8 +222,8 @@ impl EmulationRecord {
         }
     }
 
-    /// Reads the records of other labs that were created since the start of the machine, except damaged ones.
-    pub(crate) fn others(&self) -> Result<Vec<EmulationRecord>, LabError> {
+    /// Reads the records of labs of other prefixes that were created since this start of the machine, except damaged ones.
+    pub(crate) fn others(prefix: &Prefix, boot_id: &str) -> Result<Vec<EmulationRecord>, LabError> {
         let failed = |source| LabError::Record { path: folder().to_owned(), source };
         let mut records = Vec::new();
         for entry in fs::read_dir(folder()).map_err(failed)? {
@@ -208,7 +231,7 @@ impl EmulationRecord {
             let is_record = path.to_string_lossy().ends_with(FILE);
             let read = || read_file::<EmulationRecord>(&path).ok().flatten();
             let is_usable = |it: &EmulationRecord| {
-                (it.version, &it.boot_id) == (VERSION, &self.boot_id) && it.prefix != self.prefix
+                (it.version, it.boot_id.as_str()) == (VERSION, boot_id) && it.prefix != *prefix
             };
             records.extend(is_record.then(read).flatten().filter(is_usable));
         }
@@ -239,9 +262,11 @@ mod tests {
         let mut record =
             EmulationRecord::new(prefix, "boot".to_owned(), experiment, &plan.topology, 9_000, folder);
         let identity = |pid| ProcessIdentity { pid, start_time: 7 };
+        let mut command = Command::new("/bin/thalweg");
+        command.args(["endpoint", "--number", "7"]);
         let roles = [Role::Arbiter, Role::Standby, Role::Endpoint(0), Role::Endpoint(1)];
         record.processes =
-            (1..).zip(roles).map(|(pid, role)| ProcessRecord::new(role, identity(pid))).collect();
+            (1..).zip(roles).map(|(pid, role)| ProcessRecord::new(role, identity(pid), &command)).collect();
         let text = serde_json::to_string(&record).unwrap();
         let read: EmulationRecord = serde_json::from_str(&text).unwrap();
         assert_eq!(format!("{read:?}"), format!("{record:?}"));
@@ -249,5 +274,9 @@ mod tests {
         assert_eq!(read.identities(|role| matches!(role, Role::Endpoint(_))), [3, 4].map(identity));
         assert_eq!(read.host_namespaces()[5], "rec-h5");
         assert!(!read.has_endpoints_of(&plan.topology), "two of six");
+        let again = read.processes[3].command();
+        assert_eq!(format!("{again:?}"), format!("{command:?}"));
+        record.set_process(ProcessRecord::new(Role::Standby, identity(9), &again));
+        assert_eq!(record.identities(|_| true), [1, 9, 3, 4].map(identity));
     }
 }

@@ -30,5 +30,5 @@ pub use host_table::{HostTable, HostTableError, LineError};
 pub use interception::{InterceptionError, MARK, MAX_MTU};
 pub use options::{ProcessOptions, Unlisted, Waiting};
 pub use process::{EndpointProcess, Event, ProcessError};
-pub use report::{ControlCounters, PacketCounters, Report};
+pub use report::{ControlCounters, Losses, PacketCounters, Report};
 pub use time_histogram::TimeHistogram;

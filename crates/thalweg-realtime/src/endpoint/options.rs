@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use thalweg_linux::Namespace;
-use thalweg_wire::Nanos;
+use thalweg_wire::{BitRate, Nanos};
 
 use super::host_table::HostTable;
 use crate::protocol::{EndpointOptions, LinkOptions};
@@ -51,6 +51,9 @@ pub struct ProcessOptions {
     pub waiting: Waiting,
     /// Whether to send the remaining bytes of TCP flows as scheme bytes, for pFabric.
     pub sends_remaining: bool,
+    /// The rate of the emulated link of this host. Packets wait for it in a queue of the kernel, as at a real interface, where TCP and
+    /// UDP notice them: otherwise a connection sends its whole window into the emulated interface at once. Default: none.
+    pub link_rate: Option<BitRate>,
     /// The overhead of all packets: each is released when its emulated delay and this time have passed since it was intercepted. Those
     /// whose answer comes later are released at once, and counted. The same at all endpoints, and more than they need, it makes packets
     /// comparable whose endpoints are not equally far from the arbiter (section 3.4). Default: none; packets are released with their answer.
@@ -77,6 +80,7 @@ impl ProcessOptions {
             unlisted: Unlisted::default(),
             waiting: Waiting::default(),
             sends_remaining: false,
+            link_rate: None,
             overhead: None,
             protocol: EndpointOptions { endpoint: number, link, ..EndpointOptions::default() },
         }

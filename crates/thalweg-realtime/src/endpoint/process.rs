@@ -20,10 +20,12 @@ use thalweg_wire::{Fragment, HashSeed, Nanos, Packet, Protocol, Timestamp};
 use thiserror::Error;
 
 use super::headers::{self, IpHeader};
-use super::interception::{Interception, InterceptionError, LinkState, MARK, MAX_FRAME, WrittenBytes};
+use super::interception::{
+    Interception, InterceptionError, InterceptionOptions, LinkState, MARK, MAX_FRAME, WrittenBytes,
+};
 use super::options::{ProcessOptions, Unlisted, Waiting};
 use super::packet_store::{HeldPacket, PacketStore, Place};
-use super::report::{ControlCounters, PacketCounters, Report};
+use super::report::{ControlCounters, Losses, PacketCounters, Report};
 use super::time_histogram::TimeHistogram;
 use crate::protocol::{
     Arbiter, Command, Decision, Endpoint, OptionsError, PacketSlot, ReceiveError, ReleaseCounters,
@@ -45,8 +47,14 @@ const MAX_PACKETS: u32 = 1 << 18;
 /// The interval at which the interface and the arbiter are checked.
 const CHECK_INTERVAL: Nanos = Nanos::from_millis(100);
 
+/// The least time between two reports of lost packets.
+const LOSS_INTERVAL: Nanos = Nanos::from_secs(1);
+
 /// Wake-ups are at most so late.
 const TIMER_SLACK: Nanos = Nanos::from_micros(1);
+
+/// The error of the kernel (EBADFD) if the TAP interface was deleted.
+const TAP_IS_GONE: i32 = 77;
 
 /// So that flows have the same number at all endpoints and in all runs.
 const FLOW_SEED: HashSeed = HashSeed::new(0);
@@ -85,6 +93,12 @@ pub enum ProcessError {
     #[error("interface {name} was deleted or moved to another network namespace")]
     InterfaceGone {
         /// The interface.
+        name: String,
+    },
+    /// The TAP interface was removed.
+    #[error("the TAP interface of {name} was deleted: nothing can be intercepted any longer")]
+    TapGone {
+        /// The interface that was intercepted.
         name: String,
     },
     /// Waiting or reading failed.
@@ -134,6 +148,11 @@ pub enum Event {
     InterfaceDown,
     /// The interface came up again.
     InterfaceUp,
+    /// Packets were lost in the endpoint. Reported once a second while their number grows.
+    PacketsLost {
+        /// All since the start.
+        losses: Losses,
+    },
     /// The MTU has changed.
     MtuChanged {
         /// Bytes.
@@ -157,6 +176,7 @@ struct Known {
     version: bool,
     is_up: bool,
     mtu: u32,
+    lost: u64,
 }
 
 /// A running endpoint.
@@ -184,6 +204,7 @@ pub struct EndpointProcess {
     release_overheads: TimeHistogram,
     started: Timestamp,
     next_check: Timestamp,
+    next_loss_check: Timestamp,
     /// The last turn has read as many packets as it could.
     has_more: bool,
     known: Known,
@@ -224,8 +245,9 @@ impl EndpointProcess {
         let awake = (options.waiting == Waiting::RealTime).then(Awake::keep).and_then(Result::ok);
         // Late timers only delay retransmissions.
         let _ = priority::set_timer_slack(TIMER_SLACK);
-        let mut interception =
-            Interception::start(&options.interface, options.namespace.as_ref(), options.sends_remaining)?;
+        let settings =
+            InterceptionOptions { notes_written: options.sends_remaining, link_rate: options.link_rate };
+        let mut interception = Interception::start(&options.interface, options.namespace.as_ref(), settings)?;
         let descriptors = controls.iter().map(|control| control.socket.as_raw_fd());
         let wait_set = WaitSet::new(descriptors.chain([interception.raw()]));
         let started = clock::monotonic();
@@ -239,6 +261,7 @@ impl EndpointProcess {
                 version: false,
                 is_up: true,
                 mtu: interception.mtu().unwrap_or(0),
+                lost: 0,
             },
             interception,
             controls,
@@ -259,6 +282,7 @@ impl EndpointProcess {
             release_overheads: TimeHistogram::default(),
             started,
             next_check: started + CHECK_INTERVAL,
+            next_loss_check: started + LOSS_INTERVAL,
             has_more: false,
             other_version: None,
             _awake: awake,
@@ -307,6 +331,7 @@ impl EndpointProcess {
             now = self.turn(&mut on_event)?;
         }
         // What has changed since the last check. An interface that is gone needs no interception any longer.
+        self.next_loss_check = now;
         let _ = self.check(now, &mut on_event);
         Ok(self.report())
     }
@@ -469,7 +494,10 @@ impl EndpointProcess {
         for _ in 0..MAX_MESSAGES {
             let place = self.store.take_place().expect("there are more places than packets can be held");
             let read = self.interception.tap.receive(self.store.bytes_mut(place));
-            let read = read.map_err(|source| ProcessError::Kernel { step: "read a packet", source })?;
+            let read = read.map_err(|source| match source.raw_os_error() {
+                Some(TAP_IS_GONE) => ProcessError::TapGone { name: self.options.interface.clone() },
+                _ => ProcessError::Kernel { step: "read a packet", source },
+            })?;
             let Some(length) = read else {
                 self.store.free(place);
                 self.has_more = false;
@@ -570,8 +598,10 @@ impl EndpointProcess {
         }
         let mtu = self.interception.mtu().unwrap_or(self.known.mtu);
         if mtu != self.known.mtu {
+            self.interception.set_mtu(mtu);
             on_event(Event::MtuChanged { mtu });
         }
+        let lost = self.check_losses(now, on_event);
         let address = self.address_of(self.endpoint.arbiter());
         let counters = *self.endpoint.counters();
         if counters.arbiter_restarts != self.known.restarts {
@@ -599,9 +629,23 @@ impl EndpointProcess {
             restarts: counters.arbiter_restarts,
             is_up,
             mtu,
+            lost,
             ..self.known
         };
         Ok(())
+    }
+
+    /// Reports packets that were lost since the last report. Returns how many that are since the start.
+    fn check_losses(&mut self, now: Timestamp, on_event: &mut impl FnMut(Event)) -> u64 {
+        if now < self.next_loss_check {
+            return self.known.lost;
+        }
+        self.next_loss_check = now + LOSS_INTERVAL;
+        let losses = Losses::of(&self.packets(), self.endpoint.counters());
+        if losses.total() > self.known.lost {
+            on_event(Event::PacketsLost { losses });
+        }
+        losses.total()
     }
 
     fn control(&self, arbiter: Arbiter) -> &Control {
@@ -617,25 +661,31 @@ impl EndpointProcess {
         self.control(arbiter).socket.as_raw_fd()
     }
 
+    /// What has been counted, also by the kernel.
+    fn packets(&self) -> PacketCounters {
+        let kernel = self.interception.counters();
+        let ReleaseCounters { above_overhead, released_early } = self.releases.counters();
+        PacketCounters {
+            not_ip: kernel.not_ip,
+            neighbour_discovery: kernel.neighbour_discovery,
+            overflow: kernel.overflow,
+            queue_full: kernel.queue_full,
+            above_overhead,
+            released_early,
+            ..self.packets
+        }
+    }
+
     /// The current state.
     pub fn report(&self) -> Report {
         let now = clock::monotonic();
-        let kernel = self.interception.counters();
-        let ReleaseCounters { above_overhead, released_early } = self.releases.counters();
         Report {
             elapsed: now - self.started,
             arbiter: self.endpoint.arbiter(),
             silence: self.endpoint.silence(now),
             round_trip: self.endpoint.round_trip(),
             held: self.endpoint.held_packets(),
-            packets: PacketCounters {
-                not_ip: kernel.not_ip,
-                neighbour_discovery: kernel.neighbour_discovery,
-                overflow: kernel.overflow,
-                above_overhead,
-                released_early,
-                ..self.packets
-            },
+            packets: self.packets(),
             protocol: *self.endpoint.counters(),
             control: self.control_counters,
             hold_times: self.hold_times.clone(),

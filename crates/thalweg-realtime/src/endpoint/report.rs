@@ -55,6 +55,64 @@ pub struct PacketCounters {
     pub neighbour_discovery: u64,
     /// Packets lost because the endpoint did not read them in time.
     pub overflow: u64,
+    /// Packets that the queue of the link had no room for, with a [link rate](super::ProcessOptions::link_rate): a real interface would have dropped them
+    /// too.
+    pub queue_full: u64,
+}
+
+/// Packets that were lost in an endpoint: the emulated network has not decided on them, or its decision was not carried out. A run with them
+/// does not show what the network does to all packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Losses {
+    /// See [`PacketCounters::overflow`].
+    pub overflow: u64,
+    /// See [`PacketCounters::too_long`].
+    pub too_long: u64,
+    /// See [`PacketCounters::release_refused`].
+    pub release_refused: u64,
+    /// See [`EndpointCounters::refused_packets`].
+    pub refused_packets: u64,
+    /// See [`EndpointCounters::refused_flows`].
+    pub refused_flows: u64,
+    /// See [`EndpointCounters::refused_window`].
+    pub refused_window: u64,
+    /// See [`EndpointCounters::expired`].
+    pub expired: u64,
+}
+
+impl Losses {
+    /// Those among all packets.
+    pub fn of(packets: &PacketCounters, decisions: &EndpointCounters) -> Losses {
+        let PacketCounters { overflow, too_long, release_refused, .. } = *packets;
+        let EndpointCounters { refused_packets, refused_flows, refused_window, expired, .. } = *decisions;
+        Losses {
+            overflow,
+            too_long,
+            release_refused,
+            refused_packets,
+            refused_flows,
+            refused_window,
+            expired,
+        }
+    }
+
+    /// All of them, with the names of the counters.
+    pub fn named(&self) -> [(&'static str, u64); 7] {
+        [
+            ("overflow", self.overflow),
+            ("too_long", self.too_long),
+            ("release_refused", self.release_refused),
+            ("refused_packets", self.refused_packets),
+            ("refused_flows", self.refused_flows),
+            ("refused_window", self.refused_window),
+            ("expired", self.expired),
+        ]
+    }
+
+    /// Their number.
+    pub fn total(&self) -> u64 {
+        self.named().iter().map(|(_, packets)| packets).sum()
+    }
 }
 
 /// Datagrams for arbiters, beyond those of [`EndpointCounters`].

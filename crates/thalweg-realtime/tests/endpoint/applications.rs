@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use thalweg_linux::socket::Socket;
-use thalweg_realtime::endpoint::{ProcessOptions, Unlisted, Waiting};
-use thalweg_wire::Nanos;
+use thalweg_realtime::endpoint::{Event, ProcessOptions, Unlisted, Waiting};
 use thalweg_wire::emulation_protocol::Request;
+use thalweg_wire::{BitRate, Nanos};
 
 use crate::echo_arbiter::{Answered, EchoArbiter, Rule};
 use crate::endpoint_thread::{EndpointThread, Finished};
@@ -55,6 +55,31 @@ pub(crate) fn check(network: &Network) {
     assert_eq!(ping(network, RECEIVER[0], &["-c", "1"]).0, 1);
     assert_eq!(arbiter.take_requests().len(), 0);
     packets_wait_until_they_have_the_overhead(network, &arbiter);
+    senders_wait_for_the_link(network, &arbiter);
+}
+
+/// What does not fit into the send buffer waits for the link, and none is lost, also with another MTU.
+fn senders_wait_for_the_link(network: &Network, arbiter: &EchoArbiter) {
+    const PACKETS: u64 = 600;
+    let endpoint = EndpointThread::start(ProcessOptions {
+        namespace: Some(network.sender()),
+        link_rate: Some(BitRate(10_000_000)),
+        ..ProcessOptions::new("eth0", 1, arbiter.address(), network.hosts())
+    });
+    let (sender, _receiver) = network.sockets();
+    let start = Instant::now();
+    for _ in 0..PACKETS {
+        assert_eq!(sender.send(&[0; 1_400]).unwrap(), 1_400);
+    }
+    // 0.7 s in total; the buffer has room for a hundred.
+    assert!(start.elapsed() > Duration::from_millis(400), "{:?}", start.elapsed());
+    network.set_mtu(9_000);
+    endpoint.wait_for(|event| *event == Event::MtuChanged { mtu: 9_000 });
+    sender.send(&[0; 8_000]).unwrap();
+    arbiter.wait_for_requests(PACKETS as usize + 1);
+    network.set_mtu(1_500);
+    let report = endpoint.finish();
+    assert_eq!((report.packets.listed, report.packets.queue_full), (PACKETS + 1, 0), "{:?}", report.packets);
 }
 
 fn round_trips_grow_by_the_delay(network: &Network, arbiter: &EchoArbiter) {

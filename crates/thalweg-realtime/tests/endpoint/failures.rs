@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use thalweg_linux::{Namespace, clock};
-use thalweg_realtime::endpoint::{EndpointProcess, Event, ProcessError, ProcessOptions};
+use thalweg_realtime::endpoint::{EndpointProcess, Event, Losses, ProcessError, ProcessOptions};
 use thalweg_realtime::protocol::Arbiter;
 use thalweg_wire::Nanos;
 use thalweg_wire::emulation_protocol::Session;
@@ -27,6 +27,7 @@ pub(crate) fn check(network: &Network) {
     foreign_datagrams_are_refused(network);
     invalid_set_ups_are_refused(network);
     a_killed_endpoint_leaves_the_host_as_it_was(network);
+    an_endpoint_ends_with_its_tap_interface(network);
     an_endpoint_ends_with_its_interface(network);
 }
 
@@ -98,6 +99,8 @@ fn without_an_arbiter_packets_expire(network: &Network) {
     sockets.1.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
     assert!(sockets.1.recv(&mut [0; 10]).is_err());
     endpoint.wait_for(|event| matches!(event, Event::ArbiterSilent { address: NOBODY, .. }));
+    let is_counted = |losses: &Losses| losses.expired >= 8 && losses.refused_packets > 0;
+    endpoint.wait_for(|event| matches!(event, Event::PacketsLost { losses } if is_counted(losses)));
     let report = endpoint.finish();
     let protocol = report.protocol;
     assert_eq!(protocol.expired + protocol.refused_packets, report.packets.listed, "{protocol:?}");
@@ -189,6 +192,16 @@ pub(crate) fn run_until_killed(namespace: &str) {
     options.protocol.deadline = Nanos::from_secs(60);
     let mut process = EndpointProcess::start(options).unwrap();
     process.run(clock::monotonic() + Nanos::from_secs(60), || false, |_| ()).unwrap();
+}
+
+fn an_endpoint_ends_with_its_tap_interface(network: &Network) {
+    let endpoint = EndpointThread::start(options(network, NOBODY));
+    network.delete_tap();
+    let error = endpoint.error().to_string();
+    assert_eq!(error, "the TAP interface of eth0 was deleted: nothing can be intercepted any longer");
+    let sockets = network.sockets();
+    send(&sockets);
+    receive(&sockets);
 }
 
 fn an_endpoint_ends_with_its_interface(network: &Network) {

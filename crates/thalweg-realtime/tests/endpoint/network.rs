@@ -50,6 +50,11 @@ impl Network {
         ip(&["-n", &self.sender, "link", "delete", "eth0"]);
     }
 
+    /// Deletes the TAP interface of an endpoint.
+    pub(crate) fn delete_tap(&self) {
+        ip(&["-n", &self.sender, "link", "delete", "thalweg0"]);
+    }
+
     /// Sets the MTU of both ends.
     pub(crate) fn set_mtu(&self, mtu: u32) {
         for namespace in [&self.sender, &self.receiver] {

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use thalweg_linux::Namespace;
 use thalweg_realtime::endpoint::{HostTable, ProcessOptions, Unlisted, Waiting};
 use thalweg_realtime::protocol::EndpointOptions;
-use thalweg_wire::Nanos;
+use thalweg_wire::{BitRate, Nanos};
 
 use super::exit_code::ExitCode;
 use crate::config::value::parse;
@@ -52,6 +52,13 @@ pub(super) struct EndpointArgs {
     /// How to wait for packets.
     #[arg(long, value_name = "HOW", default_value = "sleep")]
     wait: WaitArg,
+
+    /// Rate of this host's emulated link, such as `100mbps` [default: none].
+    ///
+    /// Packets then wait in a queue of the kernel, as at a real interface: TCP keeps it short (TCP small queues), and UDP waits for room. Without it, a
+    /// connection sends its whole window into the emulated interface at once, and other packets of the host wait behind it.
+    #[arg(long, value_name = "RATE", value_parser = parse::<BitRate>)]
+    link_rate: Option<BitRate>,
 
     /// Send the remaining bytes of TCP flows with each request. pFabric needs them.
     #[arg(long)]
@@ -168,6 +175,7 @@ impl EndpointArgs {
                 WaitArg::BusyPoll => Waiting::BusyPoll,
             },
             sends_remaining: self.remaining,
+            link_rate: self.link_rate,
             overhead,
             protocol: EndpointOptions {
                 max_packets,

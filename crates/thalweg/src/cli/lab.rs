@@ -37,6 +37,7 @@ enum LabCommand {
     Up(UpArgs),
     Down(DownArgs),
     Status(StatusArgs),
+    Restart(RestartArgs),
     Exec(ExecArgs),
     Fail(FailArgs),
     Repair(RepairArgs),
@@ -108,6 +109,15 @@ struct StatusArgs {
     json: bool,
 }
 
+/// Start the arbiter and the endpoints of an emulated network again that have died.
+///
+/// Their reports and counters begin anew, and their logs continue. Packets that endpoints hold are requested from the new arbiter.
+#[derive(Args, Debug)]
+struct RestartArgs {
+    #[command(flatten)]
+    prefix: PrefixArgs,
+}
+
 /// Run a command on a host.
 ///
 /// Exits with the exit code of the command, or 128 plus the signal number if a signal ended it. Exits with code 1 if the
@@ -136,6 +146,7 @@ impl LabArgs {
             LabCommand::Up(args) => args.run(),
             LabCommand::Down(args) => args.run(),
             LabCommand::Status(args) => args.run(),
+            LabCommand::Restart(args) => args.run(),
             LabCommand::Exec(args) => args.run(),
             LabCommand::Fail(args) => args.run(),
             LabCommand::Repair(args) => args.run(),
@@ -191,6 +202,21 @@ impl StatusArgs {
             true => report::status_json(&status),
             false => report::status(&status),
         })
+    }
+}
+
+impl RestartArgs {
+    fn run(self) -> anyhow::Result<()> {
+        let PrefixArgs { prefix } = self.prefix;
+        match EmulatedLab::find(&prefix)? {
+            Some(lab) => emulated::restart(lab),
+            None => {
+                let _switches = Lab::find(&prefix)?;
+                anyhow::bail!(
+                    "the lab {prefix} has no emulated network: `thalweg lab repair` repairs links and switches"
+                )
+            }
+        }
     }
 }
 

@@ -1,14 +1,15 @@
 //! `thalweg emulate --real-time`.
 
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
+use std::thread::available_parallelism;
 use std::time::Instant;
 
 use anyhow::Context;
 use clap::Args;
 use thalweg_emulator::Slot;
-use thalweg_emulator::core::blueprint::Blueprint;
 use thalweg_experiment::{Experiment, Plan, files, plots};
 use thalweg_linux::clock::realtime;
 use thalweg_realtime::arbiter::serve::{monotonic_clock, serve};
@@ -77,10 +78,6 @@ pub(super) struct RealTimeArgs {
 const REST_EVERY: Nanos = Nanos::from_millis(10);
 const REST_EVERY_IF_LIMITED: Nanos = Nanos::from_micros(160);
 
-/// Packets that the emulated network interface of a host can queue, as many as Linux by default (`txqueuelen`). Emulated hosts see a full interface and
-/// wait, so they need less; a real kernel has sent its packets already, in bursts of several segments of 64 KiB.
-const INTERFACE_PACKETS: u64 = 1_000;
-
 /// Address for requests.
 const LISTEN: ([u8; 4], u16) = ([127, 0, 0, 1], 6_589);
 
@@ -104,12 +101,14 @@ impl RealTimeArgs {
             real_paths::check(&plan.topology)
                 .map_err(|error| UsageError(format!("{}: {error}", path.display())))?;
         }
+        if let Some((folder, _)) = tables {
+            remove_old(folder)?;
+        }
+        warn_about_threads(threads);
         let mut options = self.options(&plan);
         options.check().map_err(|error| UsageError(error.to_string()))?;
         let watchdog = self.standby_of.as_deref().map(primary).transpose()?;
-        let blueprint = plan.blueprint();
-        let interface_buffer = INTERFACE_PACKETS * u64::from(blueprint.longest);
-        let blueprint = Blueprint { interface_buffer, ..blueprint };
+        let blueprint = real_time::blueprint(&plan);
         let clock = blueprint.clock;
         let events = plan.events.iter().map(|event| (clock.slot_at(event.at), event.in_network()));
         let events: Vec<(Slot, _)> = events.collect();
@@ -119,6 +118,11 @@ impl RealTimeArgs {
             let is_real_time = own(number, true)
                 .with_context(|| format!("cannot run on processor {number} of --processor"))?;
             options.rest_every = is_real_time.then(rest_every);
+            if !is_real_time {
+                console::warn(
+                    "no real-time priority, for which root or CAP_SYS_NICE is needed: other programs of this processor make timeslots late",
+                );
+            }
         }
         let _awake = processor.map(|_| keep_awake());
         let begin = move |shard| {
@@ -180,6 +184,32 @@ impl RealTimeArgs {
         options.pace.max_late_share = self.late_share.unwrap_or(options.pace.max_late_share);
         options.pace.max_catch_up = options.pace.max_catch_up.max(options.pace.late_after);
         options
+    }
+}
+
+/// What an earlier run may have left in a folder: this one may not write all of it.
+const FILES: [&str; 4] = ["real-time.json", "queues.parquet", "queues.csv", "queues.svg"];
+
+/// Removes the files of an earlier run.
+fn remove_old(folder: &Path) -> anyhow::Result<()> {
+    for path in FILES.map(|name| folder.join(name)) {
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(error).with_context(|| format!("cannot remove {}", path.display()));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Threads never sleep, so more of them than processors make each other late.
+fn warn_about_threads(threads: usize) {
+    let processors = available_parallelism().map_or(1, NonZeroUsize::get);
+    if threads > processors {
+        console::warn(format_args!(
+            "--threads {threads}: this machine has {processors} processors, and the threads never sleep: timeslots will be late"
+        ));
     }
 }
 

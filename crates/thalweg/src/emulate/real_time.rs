@@ -3,18 +3,33 @@
 use std::fmt::Write;
 
 use serde_json::{Value, json};
+use thalweg_emulator::core::blueprint::Blueprint;
 use thalweg_emulator::{Place, Reason};
 use thalweg_experiment::Plan;
 use thalweg_experiment::results::QueueRow;
 use thalweg_network::{EndpointId, Node, PortIndex, RouterId, Topology};
 use thalweg_realtime::arbiter::queue_series::QueueSample;
 use thalweg_realtime::arbiter::{EndpointReport, EndpointTally, Options, Refused, Report};
-use thalweg_wire::Timestamp;
+use thalweg_wire::{Nanos, Timestamp};
 
 use crate::figures::grouped;
 
+/// Packets that the emulated network interface of a host can queue, as many as Linux by default (`txqueuelen`). Emulated hosts see a full interface and
+/// wait, so they need less; a real kernel has sent its packets already, in bursts of several segments of 64 KiB.
+const INTERFACE_PACKETS: u64 = 1_000;
+
+/// The longest slot: a packet leaves the network at the start of one.
+const LONGEST_SLOT: Nanos = Nanos::from_micros(100);
+
 /// Maximum rows of queues and drops in the text.
 const SHOWN: usize = 10;
+
+/// Returns the network of a plan in real time.
+pub fn blueprint(plan: &Plan) -> Blueprint<'_> {
+    let blueprint = plan.blueprint();
+    let interface_buffer = INTERFACE_PACKETS * u64::from(blueprint.longest);
+    Blueprint { interface_buffer, ..blueprint }.with_slots_within(LONGEST_SLOT)
+}
 
 /// Formats the report of a run as one JSON object and a newline. Its slot 0 began at `started_at`.
 pub fn json(plan: &Plan, options: &Options, report: &Report, started_at: Timestamp) -> String {
@@ -80,7 +95,7 @@ pub fn json(plan: &Plan, options: &Options, report: &Report, started_at: Timesta
 
 /// Returns the rows of the table `queues`: the queue lengths over time that were recorded.
 pub fn queue_rows(plan: &Plan, report: &Report) -> Vec<QueueRow> {
-    let (topology, clock) = (&plan.topology, plan.blueprint().clock);
+    let (topology, clock) = (&plan.topology, blueprint(plan).clock);
     let row = |sample: &QueueSample| {
         let (router, port) = sample.port;
         QueueRow {

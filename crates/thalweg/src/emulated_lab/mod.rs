@@ -19,7 +19,7 @@ use thalweg_emulator::hosts::{Algorithm, Transport};
 use thalweg_emulator::schemes::Scheme;
 use thalweg_experiment::{Experiment, Plan};
 use thalweg_lab::{EmulatedLab, EmulatedPlan, EmulatedStatus, HostTcp, Prefix};
-use thalweg_linux::priority::last_processor;
+use thalweg_linux::priority::processors;
 use thalweg_realtime::arbiter::LiveStatus;
 use thalweg_realtime::protocol::EndpointOptions;
 use thalweg_wire::emulation_protocol::FLOW_WINDOW;
@@ -118,6 +118,13 @@ pub fn plan(request: &LabRequest, prefix: Prefix) -> anyhow::Result<LabPlan> {
     if matches!(scheme, Scheme::PFabric(_)) {
         endpoint_arguments.push("--remaining".into());
     }
+    let processor = free_processor(&processors(), &EmulatedLab::processors_in_use(&prefix));
+    if let Some((processor, Some(other))) = &processor {
+        warnings.push(format!(
+            "processor {processor} is also that of the arbiter of the lab {other}: timeslots of both will be late; remove one, or use a machine \
+             with more processors"
+        ));
+    }
     let absolute = |path: &Path| {
         std::path::absolute(path).with_context(|| format!("cannot find the directory of {}", path.display()))
     };
@@ -130,12 +137,22 @@ pub fn plan(request: &LabRequest, prefix: Prefix) -> anyhow::Result<LabPlan> {
         arbiter_arguments,
         endpoint_arguments,
         has_standby: request.has_standby,
-        processor: last_processor(),
+        processor: processor.map(|(processor, _)| processor),
         tcp_buffer: Bytes(flight.0.0.saturating_mul(BUFFER_FLIGHTS)).min(MAX_BUFFER),
         tcp: host_tcp(&hosts.transport, request.congestion_control.as_deref()),
         output: request.output.as_deref().map(absolute).transpose()?,
     };
     Ok(LabPlan { plan, warnings })
+}
+
+/// The processor for the arbiter: the last one that no other lab has. The first one is for hosts and endpoints. If all others are taken, the last
+/// one, with the lab that has it. `None` if there are not several.
+fn free_processor(all: &[usize], taken: &[(Prefix, usize)]) -> Option<(usize, Option<Prefix>)> {
+    let [_, rest @ .., last] = all else { return None };
+    let owner = |number: usize| taken.iter().find(|(_, other)| *other == number).map(|(lab, _)| lab.clone());
+    let mut from_last = rest.iter().chain([last]).rev().copied();
+    let free = from_last.find(|processor| owner(*processor).is_none());
+    Some(free.map_or_else(|| (*last, owner(*last)), |processor| (processor, None)))
 }
 
 /// How the hosts use TCP: as the transport of the file, with the congestion control that was chosen, if any. pFabric is no protocol of the
@@ -290,6 +307,16 @@ name = \"pfabric\"
         assert_eq!(plan.endpoint_arguments, expected);
         assert_eq!(plan.tcp_buffer, Bytes(100_000_000));
         assert!(warnings.is_empty(), "1,389 packets of 9,000 bytes: {warnings:?}");
+    }
+
+    #[test]
+    fn each_lab_has_a_processor_for_its_arbiter_while_there_are_some() {
+        let lab = |name: &str, processor| (name.parse::<Prefix>().unwrap(), processor);
+        assert_eq!(free_processor(&[0], &[]), None);
+        assert_eq!(free_processor(&[0, 1], &[]), Some((1, None)));
+        let taken = [lab("a-", 3), lab("b-", 2)];
+        assert_eq!(free_processor(&[0, 1, 2, 3], &taken), Some((1, None)));
+        assert_eq!(free_processor(&[0, 2, 3], &taken), Some((3, Some("a-".parse().unwrap()))));
     }
 
     #[test]

@@ -15,21 +15,29 @@ use crate::figures::grouped;
 
 /// The state of an endpoint, as reports name it.
 fn endpoint_state(host: &EmulatedHost) -> &'static str {
-    match (host.process.is_running, host.contact) {
-        (false, _) => "dead",
-        (true, ArbiterContact::Answers) => "running",
-        (true, _) => "silent",
+    match () {
+        () if !host.process.is_running => "dead",
+        () if host.process.is_stopped => "stopped",
+        () if !host.news.is_interface_up => "interface_down",
+        () if host.news.contact == ArbiterContact::Answers => "running",
+        () => "silent",
     }
 }
 
-/// The state of an arbiter, as reports name it.
-fn arbiter_state(arbiter: &ArbiterStatus, live: Option<&LiveStatus>) -> &'static str {
-    match live {
+/// The states of the arbiters, as reports name them. A secondary that decides replaces an arbiter that was stopped or restarted for too long.
+fn arbiter_states(status: &LabStatus) -> Vec<&'static str> {
+    let arbiters = || status.lab.arbiters.iter().zip(&status.arbiters);
+    let is_active = |live: &Option<LiveStatus>| live.is_some_and(|live| live.is_active);
+    let is_replaced = arbiters().any(|(arbiter, live)| arbiter.is_standby && is_active(live));
+    let state = |(arbiter, live): (&ArbiterStatus, &Option<LiveStatus>)| match live {
         _ if !arbiter.process.is_running => "dead",
+        _ if arbiter.process.is_stopped => "stopped",
         None => "silent",
-        Some(live) if live.is_active => "running",
-        Some(_) => "waiting",
-    }
+        Some(live) if !live.is_active => "waiting",
+        Some(live) if is_replaced && !arbiter.is_standby && live.endpoints == 0 => "replaced",
+        Some(_) => "running",
+    };
+    arbiters().map(state).collect()
 }
 
 /// The name of an arbiter.
@@ -51,30 +59,40 @@ fn delays(path: &PathSummary) -> String {
     }
 }
 
+/// Formats rows in columns, two spaces apart. Those named in `right` are aligned at their ends.
+fn columns<const N: usize>(rows: &[[String; N]], right: usize) -> String {
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: [usize; N] = std::array::from_fn(width);
+    let line = |row: &[String; N]| {
+        let cells = row.iter().zip(widths).enumerate().map(|(column, (cell, width))| match column == right {
+            true => format!("{cell:>width$}"),
+            false => format!("{cell:width$}"),
+        });
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
+    };
+    rows.iter().map(line).collect()
+}
+
 /// Returns the state of a lab as text.
 pub fn text(status: &LabStatus) -> String {
     let lab = &status.lab;
-    let mut text = format!(
-        "{:10}{:16}{:16}{:20}{:>12}  {:20}{}\n",
-        "host", "namespace", "IPv4", "IPv6", "link rate", "one-way delay", "endpoint"
-    );
     let path_of = paths_of(lab);
-    for host in &lab.hosts {
-        let ipv6 = host.addresses.ipv6.map_or_else(|| "none".to_owned(), |ip| ip.to_string());
-        let delay = path_of(host).as_ref().map_or_else(|| "no path".to_owned(), delays);
-        let _ = writeln!(
-            text,
-            "{:10}{:16}{:16}{ipv6:20}{:>12}  {delay:20}{}",
-            host.name,
-            host.namespace,
+    let head = ["host", "namespace", "IPv4", "IPv6", "link rate", "one-way delay", "endpoint"];
+    let rows = lab.hosts.iter().map(|host| {
+        [
+            host.name.clone(),
+            host.namespace.clone(),
             host.addresses.ip.to_string(),
+            host.addresses.ipv6.map_or_else(|| "none".to_owned(), |ip| ip.to_string()),
             host.rate.to_string(),
-            endpoint_state(host)
-        );
-    }
+            path_of(host).as_ref().map_or_else(|| "no path".to_owned(), delays),
+            endpoint_state(host).replace('_', " "),
+        ]
+    });
+    let rows: Vec<_> = [head.map(str::to_owned)].into_iter().chain(rows).collect();
+    let mut text = columns(&rows, 4);
     text.push('\n');
-    for (arbiter, live) in lab.arbiters.iter().zip(&status.arbiters) {
-        let state = arbiter_state(arbiter, live.as_ref());
+    for ((arbiter, live), state) in lab.arbiters.iter().zip(&status.arbiters).zip(arbiter_states(status)) {
         let pid = arbiter.process.pid;
         let counts = live.as_ref().filter(|live| live.is_active).map_or_else(String::new, |live| {
             format!(
@@ -115,30 +133,54 @@ fn problems(status: &LabStatus) -> Vec<String> {
             None => format!("{log} has no message"),
         }
     };
-    for (arbiter, live) in status.lab.arbiters.iter().zip(&status.arbiters) {
+    const RESTART: &str = "`thalweg lab restart` starts it again";
+    for (arbiter, state) in status.lab.arbiters.iter().zip(arbiter_states(status)) {
         let name = if arbiter.is_standby { "secondary arbiter" } else { "arbiter" };
-        match arbiter_state(arbiter, live.as_ref()) {
-            "dead" => problems.push(format!("the {name} is dead; {}", message(&arbiter.process))),
-            "silent" => problems.push(format!("the {name} does not answer; {}", message(&arbiter.process))),
-            _ => {}
-        }
-    }
-    for host in &status.lab.hosts {
-        let name = &host.name;
-        match endpoint_state(host) {
-            "dead" => problems.push(format!(
-                "the endpoint of {name} is dead: its packets are not emulated; {}",
-                message(&host.process)
-            )),
-            "silent" => {
-                problems.push(format!(
-                    "the endpoint of {name} has no arbiter: its packets wait, and are dropped"
-                ));
+        let (pid, message) = (arbiter.process.pid, message(&arbiter.process));
+        match state {
+            "dead" => problems.push(format!("the {name} is dead, {RESTART}; {message}")),
+            "stopped" => problems.push(format!("the {name} is stopped; kill -CONT {pid} continues it")),
+            "silent" => problems.push(format!("the {name} does not answer; {message}")),
+            "replaced" => {
+                problems.push(format!("the {name} is not asked: the secondary arbiter has taken over"))
             }
             _ => {}
         }
     }
+    for host in &status.lab.hosts {
+        let (name, pid) = (&host.name, host.process.pid);
+        let problem = match endpoint_state(host) {
+            "dead" => {
+                format!("is dead, {RESTART}: its packets are not emulated; {}", message(&host.process))
+            }
+            "stopped" => format!("is stopped: the host sends nothing; kill -CONT {pid} continues it"),
+            "interface_down" => "cannot send: the interface eth0 of the host is down".to_owned(),
+            "silent" => "has no arbiter: its packets wait, and are dropped".to_owned(),
+            _ => continue,
+        };
+        problems.push(format!("the endpoint of {name} {problem}"));
+    }
     problems
+        .extend(lost_packets(&status.lab).map(|lost| format!("lost before the emulated network: {lost}")));
+    problems
+}
+
+/// The packets that were lost in endpoints; `None` if there are none.
+fn lost_packets(lab: &EmulatedStatus) -> Option<String> {
+    let of_host = |host: &EmulatedHost| {
+        let reasons =
+            host.news.lost.iter().map(|(reason, packets)| format!("{} {reason}", grouped(*packets)));
+        let reasons: Vec<_> = reasons.collect();
+        (!reasons.is_empty()).then(|| format!("{} of {}", reasons.join(", "), host.name))
+    };
+    let hosts: Vec<_> = lab.hosts.iter().filter_map(of_host).collect();
+    let total = lab.hosts.iter().map(lost_by).sum();
+    (!hosts.is_empty()).then(|| format!("{} packets ({})", grouped(total), hosts.join("; ")))
+}
+
+/// The number of packets that the endpoint of a host has lost.
+fn lost_by(host: &EmulatedHost) -> u64 {
+    host.news.lost.values().sum()
 }
 
 /// Says how to use a lab that has just been created.
@@ -206,6 +248,9 @@ pub fn removed(
             false => writeln!(text),
         };
     }
+    if let Some(lost) = lost_packets(lab) {
+        let _ = writeln!(text, "endpoints INVALID: lost before the emulated network: {lost}");
+    }
     let killed = ended.killed + removed.processes;
     let _ = writeln!(
         text,
@@ -232,11 +277,13 @@ pub fn json(status: &LabStatus) -> String {
             "min_delay_ns": path.map(|path| path.min_delay.0),
             "max_delay_ns": path.map(|path| path.max_delay.0),
             "pids": host.processes,
+            "lost_packets": lost_by(host),
             "endpoint": process(&host.process, endpoint_state(host)),
         })
     });
-    let arbiters = lab.arbiters.iter().zip(&status.arbiters).map(|(arbiter, live)| {
-        let mut object = process(&arbiter.process, arbiter_state(arbiter, live.as_ref()));
+    let arbiters = lab.arbiters.iter().zip(&status.arbiters).zip(arbiter_states(status));
+    let arbiters = arbiters.map(|((arbiter, live), state)| {
+        let mut object = process(&arbiter.process, state);
         object["role"] = role(arbiter).into();
         object["address"] = arbiter.address.to_string().into();
         object["report"] = arbiter.report.display().to_string().into();
@@ -275,7 +322,7 @@ fn live_json(live: &LiveStatus) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use thalweg_lab::HostAddresses;
+    use thalweg_lab::{EndpointNews, HostAddresses};
     use thalweg_network::topology::shapes::rack;
     use thalweg_network::{EndpointId, LinkSpec};
     use thalweg_wire::BitRate;
@@ -283,7 +330,8 @@ mod tests {
     use super::*;
 
     fn process(is_running: bool, message: Option<&str>) -> ProcessStatus {
-        ProcessStatus { pid: 7, is_running, log: "/log".into(), message: message.map(str::to_owned) }
+        let (log, message) = ("/log".into(), message.map(str::to_owned));
+        ProcessStatus { pid: 7, is_running, is_stopped: false, log, message }
     }
 
     fn status(endpoint: (bool, ArbiterContact), arbiter: (bool, Option<LiveStatus>)) -> LabStatus {
@@ -298,7 +346,10 @@ mod tests {
             rate: link.rate,
             processes: Vec::new(),
             process: process(number == 0 || endpoint.0, None),
-            contact: if number == 0 { ArbiterContact::Answers } else { endpoint.1 },
+            news: EndpointNews {
+                contact: if number == 0 { ArbiterContact::Answers } else { endpoint.1 },
+                ..EndpointNews::default()
+            },
         };
         let lab = EmulatedStatus {
             prefix: "wan-".parse().unwrap(),
@@ -335,7 +386,7 @@ mod tests {
         assert_eq!(problems(&status), Vec::<String>::new());
         let text = text(&status);
         let arbiter = "arbiter   running, PID 7 in wan-fabric, valid: 0.5000 % of timeslots late, 2 endpoints, 5,000 packets\n";
-        assert!(text.contains(arbiter) && text.contains("  50.0 ms             running\n"), "{text}");
+        assert!(text.contains(arbiter) && text.contains("  50.0 ms        running\n"), "{text}");
         assert!(text.contains("TCP       thalweg_dctcp, with ECN\n"), "{text}");
         let usage = usage(&status);
         assert!(
@@ -351,8 +402,8 @@ mod tests {
         assert_eq!(
             problems(&dead),
             [
-                "the arbiter is dead; last message in /log: out of memory",
-                "the endpoint of h1 is dead: its packets are not emulated; /log has no message",
+                "the arbiter is dead, `thalweg lab restart` starts it again; last message in /log: out of memory",
+                "the endpoint of h1 is dead, `thalweg lab restart` starts it again: its packets are not emulated; /log has no message",
             ]
         );
         let silent = status((true, ArbiterContact::Silent), (true, None));
@@ -364,6 +415,46 @@ mod tests {
             ]
         );
         assert!(text(&silent).ends_with(&format!("\n{}\n", problems(&silent).join("\n"))));
+    }
+
+    #[test]
+    fn what_was_stopped_replaced_or_lost_is_named() {
+        let live = LiveStatus { is_active: true, is_valid: true, ..LiveStatus::default() };
+        let mut status = status((true, ArbiterContact::Answers), (true, Some(live)));
+        let [first, second] = &mut status.lab.hosts[..] else { unreachable!("two hosts") };
+        first.process.is_stopped = true;
+        second.news.is_interface_up = false;
+        second.news.lost = [("expired".to_owned(), 2_000), ("overflow".to_owned(), 1)].into();
+        let standby = ArbiterStatus { is_standby: true, ..status.lab.arbiters[0].clone() };
+        status.lab.arbiters.push(standby);
+        status.arbiters.push(Some(LiveStatus { endpoints: 2, ..live }));
+        assert_eq!(arbiter_states(&status), ["replaced", "running"]);
+        let lost = "lost before the emulated network: 2,001 packets (2,000 expired, 1 overflow of h1)";
+        assert_eq!(
+            problems(&status),
+            [
+                "the arbiter is not asked: the secondary arbiter has taken over",
+                "the endpoint of h0 is stopped: the host sends nothing; kill -CONT 7 continues it",
+                "the endpoint of h1 cannot send: the interface eth0 of the host is down",
+                lost,
+            ]
+        );
+        let (ended, removed_parts) = (EndedProcesses::default(), Removed::default());
+        let text = removed(&status.lab, ended, removed_parts, &[None, None]);
+        assert!(text.contains(&format!("endpoints INVALID: {lost}\n")), "{text}");
+        status.arbiters[0] = Some(LiveStatus { endpoints: 1, ..live });
+        assert_eq!(arbiter_states(&status), ["running", "running"], "an endpoint still asks it");
+    }
+
+    #[test]
+    fn long_names_do_not_run_together() {
+        let mut status = status((true, ArbiterContact::Answers), (false, None));
+        status.lab.hosts[0].name = "storage-node-17".to_owned();
+        status.lab.hosts[0].namespace = "wan-storage-node-17".to_owned();
+        let text = text(&status);
+        let expected =
+            "storage-node-17  wan-storage-node-17  10.0.0.1  none  100 Mbit/s  50.0 ms        running\n";
+        assert!(text.contains(expected) && !text.lines().any(|line| line.ends_with(' ')), "{text}");
     }
 
     #[test]

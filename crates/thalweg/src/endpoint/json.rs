@@ -1,7 +1,7 @@
 //! JSON lines: `event`, `status` periodically, `summary` last.
 
 use serde_json::{Map, Value, json};
-use thalweg_realtime::endpoint::{ControlCounters, Event, PacketCounters, Report, TimeHistogram};
+use thalweg_realtime::endpoint::{ControlCounters, Event, Losses, PacketCounters, Report, TimeHistogram};
 use thalweg_realtime::protocol::{Arbiter, DatagramCounters, EndpointCounters};
 use thalweg_wire::Nanos;
 
@@ -19,6 +19,7 @@ pub fn event(event: &Event) -> String {
         }
         Event::InterfaceDown => ("interface_down", json!({})),
         Event::InterfaceUp => ("interface_up", json!({})),
+        Event::PacketsLost { losses } => ("packets_lost", json!({ "lost": named(losses) })),
         Event::MtuChanged { mtu } => ("mtu_changed", json!({ "mtu": mtu })),
         _ => ("other", json!({})),
     };
@@ -48,6 +49,7 @@ fn line(kind: &str, report: &Report) -> String {
         "silence_ns": report.silence.0,
         "round_trip_ns": report.round_trip.map(|time| time.0),
         "held": report.held,
+        "lost": named(&Losses::of(&report.packets, &report.protocol)),
         "packets": packets(&report.packets),
         "decisions": decisions(&report.protocol),
         "datagrams": datagrams(&report.protocol.datagrams, &report.control),
@@ -56,6 +58,11 @@ fn line(kind: &str, report: &Report) -> String {
         "release_overhead": times(&report.release_overheads),
     })
     .to_string()
+}
+
+/// Lost packets by reason.
+fn named(losses: &Losses) -> Map<String, Value> {
+    losses.named().into_iter().map(|(name, packets)| (name.to_owned(), packets.into())).collect()
 }
 
 fn times(times: &TimeHistogram) -> Value {
@@ -86,7 +93,7 @@ fn packets(counters: &PacketCounters) -> Map<String, Value> {
         intercepted, intercepted_bytes, listed, unlisted_passed, unlisted_dropped, unparsed_passed,
         local_passed, too_long, released, released_bytes, release_refused, released_early,
         above_overhead, marked, marks_ignored, rewritten, scheme_bytes_ignored, remaining_unknown, not_ip, neighbour_discovery,
-        overflow
+        overflow, queue_full
     )
 }
 

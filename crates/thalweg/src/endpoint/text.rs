@@ -33,6 +33,15 @@ pub(super) fn event(event: &Event, deadline: Nanos) {
             console::warn("interface_down: packets cannot be sent, they are dropped when they are released");
         }
         Event::InterfaceUp => console::note("thalweg: interface_up"),
+        Event::PacketsLost { losses } => {
+            let named = losses.named();
+            let reasons = named.iter().filter(|(_, packets)| *packets > 0);
+            let reasons: Vec<_> = reasons.map(|(name, packets)| format!("{name}={packets}")).collect();
+            console::warn(format_args!(
+                "packets_lost {}: the emulated network does not decide on them",
+                reasons.join(" ")
+            ));
+        }
         Event::MtuChanged { mtu } => console::note(format_args!("thalweg: mtu_changed mtu={mtu}")),
         _ => {}
     }
@@ -110,6 +119,7 @@ fn write_summary(out: &mut String, report: &Report) -> fmt::Result {
             ("passed: neighbour discovery", packets.neighbour_discovery),
             ("dropped: longer than 9,216 bytes", packets.too_long),
             ("dropped: not read in time", packets.overflow),
+            ("dropped: queue of the link is full", packets.queue_full),
             ("dropped: refused by the interface", packets.release_refused),
             ("released with more overhead", packets.above_overhead),
             ("released with less overhead: too many waited", packets.released_early),

@@ -6,6 +6,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 use std::sync::PoisonError;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -110,6 +111,10 @@ fn applications_use_an_emulated_network_from_creation_to_removal() {
     assert!(count(0) + count(1) >= 3, "{status}");
     lab.ping(&["10.0.0.2"]);
     lab.ping(&["-6", "fd00::2"]);
+    // That of the MAC address of h1. The first packets wait until the addresses are known to be unique.
+    let link_local = ["-6", "fe80::54:57ff:fe00:1%eth0"];
+    lab.exec("h0", &[&["ping", "-c", "1", "-W", "10"], &link_local[..]].concat());
+    lab.ping(&link_local);
     tcp(&lab);
 
     let [.., arbiter, _] = pids(&status)[..] else { panic!("{status}") };
@@ -117,22 +122,24 @@ fn applications_use_an_emulated_network_from_creation_to_removal() {
     // Until the endpoints have found the secondary arbiter.
     let expected = ["running", "running", "running", "dead", "running"];
     let status = std::iter::repeat_with(|| lab.status()).find(|status| states(status) == expected).unwrap();
-    assert!(status["problems"][0].as_str().unwrap().starts_with("the arbiter is dead; "), "{status}");
+    assert!(status["problems"][0].as_str().unwrap().starts_with("the arbiter is dead, `thalweg lab restart`"), "{status}");
     lab.ping(&["10.0.0.3"]);
     Command::new("kill").args(["-9", &pids(&status)[2].to_string()]).status().unwrap();
     let text = std::iter::repeat_with(|| lab.run(&["status"], &[]).ended_with(0).stdout);
     let text = text.into_iter().find(|text| text.contains("the endpoint of h2 is dead"));
-    assert!(text.unwrap().contains("the arbiter is dead; "));
+    assert!(text.unwrap().contains("the arbiter is dead, `thalweg lab restart`"));
+    restarted_and_stopped(&lab);
     let failed = lab.run(&["fail", "h0"], &[]).ended_with(1).stderr;
     assert!(failed.contains("is emulated, it has no switches"), "{failed}");
 
     let refused = lab.run(&["run", "udp"], &[]).ended_with(1).stderr;
     assert!(refused.contains("exists already") || refused.contains("iperf3"), "{refused}");
 
+    let status = lab.status();
     let down = lab.run(&["down"], &[]).ended_with(0).stdout;
-    assert!(down.contains("arbiter   no report\n"), "it was killed: {down}");
+    let reports = ["results/real-time.json", "results/standby/real-time.json"];
     assert!(
-        down.contains("removed 4 namespaces") && down.contains("results/standby/real-time.json"),
+        down.contains("removed 4 namespaces") && reports.iter().all(|report| down.contains(report)),
         "{down}"
     );
     is_gone(&lab, &status);
@@ -143,13 +150,42 @@ fn applications_use_an_emulated_network_from_creation_to_removal() {
     interrupted(&lab);
 }
 
+/// What has died is started again, and what was stopped is named.
+fn restarted_and_stopped(lab: &Lab<'_>) {
+    let again = lab.run(&["restart"], &[]).ended_with(0).stdout;
+    assert_eq!(again, "started again: the arbiter, the endpoint of h2\n");
+    let until = |expected: [&str; 5]| {
+        std::iter::repeat_with(|| lab.status()).find(|status| states(status) == expected).unwrap()
+    };
+    // The secondary arbiter goes on deciding.
+    let status = until(["running", "running", "running", "replaced", "running"]);
+    lab.ping(&["10.0.0.3"]);
+    assert_eq!(lab.run(&["restart"], &[]).ended_with(0).stdout, "the arbiter and all endpoints run\n");
+    let signal =
+        |name: &str| Command::new("kill").args([name, &pids(&status)[1].to_string()]).status().unwrap();
+    signal("-STOP");
+    until(["running", "stopped", "running", "replaced", "running"]);
+    signal("-CONT");
+    lab.exec("h1", &["ip", "link", "set", "eth0", "down"]);
+    until(["running", "interface_down", "running", "replaced", "running"]);
+    lab.exec("h1", &["ip", "link", "set", "eth0", "up"]);
+    until(["running", "running", "running", "replaced", "running"]);
+}
+
 /// TCP reaches the rate of the emulated network, and does not exceed it.
 fn tcp(lab: &Lab<'_>) {
     if Command::new("iperf3").arg("--version").output().is_err() {
         return skip("no iperf3");
     }
     lab.exec("h1", &["iperf3", "--server", "--one-off", "--daemon"]);
-    let output = lab.exec("h0", &["iperf3", "--client", "10.0.0.2", "--time", "2", "--json"]);
+    let client = ["iperf3", "--client", "10.0.0.2", "--time", "3", "--json"];
+    let output = std::thread::scope(|scope| {
+        let client = scope.spawn(|| lab.exec("h0", &client));
+        std::thread::sleep(Duration::from_secs(1));
+        // Its queue is short, as at a real interface, also for other connections.
+        lab.ping(&["10.0.0.2"]);
+        client.join().unwrap()
+    });
     let goodput = serde_json::from_str::<Value>(&output).unwrap()["end"]["sum_received"]["bits_per_second"]
         .as_f64()
         .unwrap_or_else(|| panic!("{output}"));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 use thalweg::emulated_lab::{self, LabStatus};
 use thalweg_lab::{
-    ArbiterContact, ArbiterStatus, EmulatedHost, EmulatedStatus, Headroom, HostAddresses, HostStatus, Plane,
+    ArbiterStatus, EmulatedHost, EmulatedStatus, EndpointNews, Headroom, HostAddresses, HostStatus, Plane,
     PortStatus, Prefix, ProcessStatus, QueueCounters, Status, SwitchCounters, SwitchStatus,
 };
 use thalweg_network::topology::shapes::rack;
@@ -88,7 +88,8 @@ fn lab() -> String {
 }
 
 fn emulated_lab() -> String {
-    let process = |pid| ProcessStatus { pid, is_running: true, log: "/log".into(), message: None };
+    let process =
+        |pid| ProcessStatus { pid, is_running: true, is_stopped: false, log: "/log".into(), message: None };
     let addresses = HostAddresses { ip: [10, 0, 0, 1].into(), ipv6: None };
     let host = EmulatedHost {
         endpoint: EndpointId(0),
@@ -99,7 +100,7 @@ fn emulated_lab() -> String {
         rate: RATE,
         processes: vec![7],
         process: process(8),
-        contact: ArbiterContact::Answers,
+        news: EndpointNews::default(),
     };
     let arbiter = ArbiterStatus {
         is_standby: false,

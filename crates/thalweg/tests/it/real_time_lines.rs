@@ -34,7 +34,7 @@ pub(crate) fn arbiter() -> Value {
 #[cfg(target_os = "linux")]
 pub(crate) fn endpoint() -> Vec<Value> {
     use thalweg::endpoint::json;
-    use thalweg_realtime::endpoint::{ControlCounters, Event, PacketCounters, Report, TimeHistogram};
+    use thalweg_realtime::endpoint::{ControlCounters, Event, Losses, PacketCounters, Report, TimeHistogram};
     use thalweg_realtime::protocol::{Arbiter, EndpointCounters};
     use thalweg_wire::Nanos;
 
@@ -47,6 +47,7 @@ pub(crate) fn endpoint() -> Vec<Value> {
         Event::OtherVersion { address, version: 2 },
         Event::InterfaceDown,
         Event::InterfaceUp,
+        Event::PacketsLost { losses: Losses::default() },
         Event::MtuChanged { mtu: 1_500 },
     ];
     let report = Report {

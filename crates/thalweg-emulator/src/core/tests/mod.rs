@@ -67,6 +67,54 @@ fn a_full_size_packet_takes_one_slot_a_link() {
 }
 
 #[test]
+fn shorter_slots_make_slow_networks_exact_in_real_time() {
+    for (kbps, longest_slot) in
+        [(10, 4_807_000), (100, 480_700), (1_000, 97_000), (20_000, 77_000), (1_000_000, 12_304)]
+    {
+        let delay = Nanos::from_millis(10);
+        let link = LinkSpec { rate: BitRate(kbps * 1_000), delay, ..LinkSpec::default() };
+        let topology = rack(2, link).unwrap();
+        let blueprint = Blueprint::new(&topology, 1_500, 1).with_slots_within(Nanos::from_micros(100));
+        let clock = blueprint.clock;
+        let slot = clock.start_of(Slot(1)).0;
+        assert!(slot <= longest_slot, "{slot} ns at {kbps} kbit/s");
+        let drop_tail = |routing: Routing, ports: RouterPorts<'_>| {
+            drop_tail(routing, ports, &DropTailConfig { buffer: 16 })
+        };
+        let mut network = Emulation::new(&blueprint, drop_tail).unwrap();
+        // A ping, and a packet of the largest length.
+        for (id, length) in [(1, 122), (2, 1_538)] {
+            let start = network.now();
+            network.inject(&[request(0, 1, id, length)]);
+            let transmission = u64::from(length) * 8_000_000 / kbps;
+            let exact = 2 * (delay.0 + transmission);
+            let slots = (exact / slot) + 4;
+            let (arrival, _) = arrivals(&mut network, slots)[0];
+            let measured = clock.start_of(Slot(arrival - start.0)).0;
+            assert!(
+                (exact..exact + 2 * slot).contains(&measured),
+                "{measured} ns, not {exact}, at {kbps} kbit/s"
+            );
+        }
+    }
+}
+
+#[test]
+fn slots_stay_long_enough_for_the_slowest_link() {
+    let spec = |kbps: u64| LinkSpec { rate: BitRate(kbps * 1_000), ..LinkSpec::default() };
+    let mut builder = thalweg_network::TopologyBuilder::new();
+    let router = builder.add_router("r").unwrap();
+    builder.add_endpoint("fast", router, spec(10_000)).unwrap();
+    builder.add_endpoint("slow", router, spec(2)).unwrap();
+    let topology = builder.build().unwrap();
+    let blueprint = Blueprint::new(&topology, 1_500, 1);
+    let shorter = blueprint.clone().with_slots_within(Nanos::from_micros(100));
+    assert_eq!(shorter.check(), Ok(()));
+    let [before, after] = [&blueprint, &shorter].map(|it| it.clock.start_of(Slot(1)).0);
+    assert_eq!((before, after), (1_230_400, 615_200), "6.2 s are 10,000 of them");
+}
+
+#[test]
 fn small_packets_share_a_slot() {
     let topology = rack(4, tiers(10, 10, Nanos::ZERO).access).unwrap();
     let mut network = emulation(&topology, 64);

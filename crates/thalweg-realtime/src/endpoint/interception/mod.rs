@@ -24,9 +24,11 @@ use thalweg_linux::bpf::{Link, Map, MappedArray, Object, ObjectError, PerCpuMap,
 use thalweg_linux::name_lock::{LockError, NameLock};
 use thalweg_linux::netdevice::interface_names;
 use thalweg_linux::socket::Socket;
+use thalweg_linux::tc::TokenBucket;
 use thalweg_linux::tun::Tap;
 use thalweg_linux::{KernelVersion, Namespace, NamespaceError, Netlink, NetlinkError};
 use thalweg_wire::nearest::nearest;
+use thalweg_wire::{BitRate, Bytes, Nanos};
 use thiserror::Error;
 
 pub(super) use written::WrittenBytes;
@@ -48,6 +50,16 @@ pub const MAX_MTU: u32 = 9_216;
 
 /// The longest frame in bytes: Ethernet header and eight VLAN tags before the largest packet.
 pub(super) const MAX_FRAME: usize = MAX_MTU as usize + 14 + 8 * 4;
+
+/// The packets that wait at the rate of the link, as many as at a real interface by default (`txqueuelen`).
+const LINK_QUEUE: u64 = 1_000;
+
+/// What may pass at once after a pause, as time at the rate of the link: the kernel may be late by so much.
+const LINK_BURST: Nanos = Nanos::from_millis(1);
+
+/// Bytes of an Ethernet frame beyond its payload: its header, which queues count; preamble, frame check sequence and gap, which they do not.
+const HEADER: u32 = 14;
+const FRAMING: u16 = 24;
 
 /// The size of the send buffer in bytes.
 const SEND_BUFFER: u32 = 16 << 20;
@@ -160,8 +172,19 @@ pub(super) enum LinkState {
 pub(super) struct KernelCounters {
     pub(super) not_ip: u64,
     pub(super) neighbour_discovery: u64,
-    /// The TAP interface's queue was full.
+    /// The ring of the TAP interface was full.
     pub(super) overflow: u64,
+    /// The queue before it was full, which has the rate of the emulated link.
+    pub(super) queue_full: u64,
+}
+
+/// What is intercepted, and how.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct InterceptionOptions {
+    /// For [`take_written`](Interception::take_written).
+    pub(super) notes_written: bool,
+    /// The rate of the emulated link of the host.
+    pub(super) link_rate: Option<BitRate>,
 }
 
 /// An interface that is intercepted.
@@ -179,28 +202,31 @@ pub(super) struct Interception {
     netlink: Netlink,
     passed: PerCpuMap<4, 16>,
     written: Option<WrittenBytes>,
+    link_rate: Option<BitRate>,
     /// So that there is one endpoint per interface.
     _lock: NameLock,
 }
 
 impl Interception {
-    /// Intercepts an interface of a namespace, by default that of the calling thread. `notes_written`: for
-    /// [`take_written`](Interception::take_written).
+    /// Intercepts an interface of a namespace, by default that of the calling thread.
     ///
     /// # Errors
     /// See [`InterceptionError`]. Then nothing is changed.
     pub(super) fn start(
         interface: &str,
         namespace: Option<&Namespace>,
-        notes_written: bool,
+        options: InterceptionOptions,
     ) -> Result<Interception, InterceptionError> {
         match namespace {
-            None => Interception::start_here(interface, notes_written),
-            Some(namespace) => namespace.within(|| Interception::start_here(interface, notes_written))?,
+            None => Interception::start_here(interface, options),
+            Some(namespace) => namespace.within(|| Interception::start_here(interface, options))?,
         }
     }
 
-    fn start_here(interface: &str, notes_written: bool) -> Result<Interception, InterceptionError> {
+    fn start_here(
+        interface: &str,
+        InterceptionOptions { notes_written, link_rate }: InterceptionOptions,
+    ) -> Result<Interception, InterceptionError> {
         let failed = |step| move |source| failed(interface, step, source);
         if let Some(version) = KernelVersion::running().filter(|version| *version < MIN_KERNEL) {
             return Err(InterceptionError::OldKernel { version });
@@ -210,6 +236,10 @@ impl Interception {
         let lock = lock(interface, index)?;
         let netlink = Netlink::open().map_err(failed("open a netlink socket"))?;
         let (tap, tap_index) = create_tap(interface, &netlink)?;
+        if let Some(rate) = link_rate {
+            let mtu = ioctls.interface_mtu(interface).map_err(failed("read the MTU"))?;
+            netlink.set_token_bucket(tap_index, &link(rate, mtu))?;
+        }
         let (program, mut maps) = load(interface, notes_written)?;
         let mut take = |map: &str| maps.remove(map).expect("the object file has these maps");
         let settings = Map::<4, 8>::try_from(take("settings"));
@@ -238,6 +268,7 @@ impl Interception {
             netlink,
             passed,
             written,
+            link_rate,
             _lock: lock,
         })
     }
@@ -259,6 +290,14 @@ impl Interception {
         }
     }
 
+    /// Lets the queue of the link hold frames of another MTU.
+    pub(super) fn set_mtu(&self, mtu: u32) {
+        if let Some(rate) = self.link_rate {
+            // Without it, longer frames are dropped and counted.
+            let _ = self.netlink.set_token_bucket(self.tap_index, &link(rate, mtu));
+        }
+    }
+
     /// The MTU in bytes; `None` if the interface is gone.
     pub(super) fn mtu(&self) -> Option<u32> {
         self.ioctls.interface_mtu(&self.name).ok()
@@ -274,6 +313,10 @@ impl Interception {
             counters.neighbour_discovery += neighbour_discovery;
         }
         counters.overflow = self.netlink.traffic(self.tap_index).map_or(0, |traffic| traffic.sent_dropped);
+        if self.link_rate.is_some() {
+            let queues = self.netlink.queue_counters().unwrap_or_default();
+            counters.queue_full = queues.get(&self.tap_index).map_or(0, |queue| queue.dropped_packets);
+        }
         counters
     }
 
@@ -338,6 +381,14 @@ fn create_tap(interface: &str, netlink: &Netlink) -> Result<(Tap, u32), Intercep
     netlink.set_queue_length(index, TAP_QUEUE)?;
     netlink.set_up(index, true)?;
     Ok((tap, index))
+}
+
+/// A queue that passes packets at the rate of a link. They have their sockets while they wait in it, so TCP sends no more to it than to the queue of a
+/// real interface (TCP small queues), and UDP waits for room. In the ring of a TAP interface, packets have none.
+fn link(rate: BitRate, mtu: u32) -> TokenBucket {
+    let frame = Bytes((mtu + HEADER).into());
+    let burst = rate.amount_in(LINK_BURST).max(Bytes(2 * frame.0));
+    TokenBucket { rate, framing: FRAMING, burst, limit: Bytes(LINK_QUEUE * frame.0).max(burst) }
 }
 
 type Maps = std::collections::BTreeMap<String, thalweg_linux::bpf::AnyMap>;

@@ -183,10 +183,20 @@ pub(super) fn hosts(text: &str, folder: &Path, stop: &AtomicBool) -> Result<Host
     Ok(HostRun { goodput_bps: results.summary.goodput_bps, queue: rows.map(|row| row.packets).collect() })
 }
 
+/// Starts what has ended of a lab, and says what it was.
+pub(super) fn restart(mut lab: EmulatedLab) -> anyhow::Result<()> {
+    let names = lab.restart()?;
+    crate::cli::print(match names.is_empty() {
+        true => "the arbiter and all endpoints run\n".to_owned(),
+        false => format!("started again: {}\n", names.join(", ")),
+    })
+}
+
 /// Removes a lab, and reports on its run.
 pub(super) fn down(lab: &EmulatedLab) -> anyhow::Result<()> {
-    let status = lab.status()?;
     let ended = lab.stop()?;
+    // With what endpoints have written at their end.
+    let status = lab.status()?;
     let verdicts = emulated_lab::verdicts(&status);
     let removed = Lab::down(lab.prefix())?;
     crate::cli::print(report::removed(&status, ended, removed, &verdicts))
