@@ -1,10 +1,11 @@
 """Judge transfers of a lab whose causes are known: nine causes, and none. Needs root.
 
     python experiments/cftms-causes/run.py --output DIR
-    python experiments/cftms-causes/run.py --output DIR --report [--held-back]
+    python experiments/cftms-causes/run.py --output DIR --report [--held-back] [--fresh]
 
-The first call runs what is missing in DIR/runs.jsonl, round by round. `--report` judges the open half of the settings, and with
-`--held-back` the other half too: DIR/result.json and DIR/RESULT.md.
+The first call runs what is missing in DIR/runs.jsonl, round by round. `--report` judges the open settings, and with `--held-back` those
+that were held back until the rules were finished too, with `--fresh` those that were made after these rules had been changed: DIR/result.json
+and DIR/RESULT.md.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class Setting:
 
     Attributes:
         cause: What limits them: one of `CAUSES`.
-        held_back: Whether nobody looked at its verdicts before the program was finished.
+        part: One of `PARTS`: whether somebody had looked at verdicts on it before the rules were finished.
         application: iperf3, scp or gridftp.
         streams: Parallel connections.
         src, dst: Hosts.
@@ -72,7 +73,7 @@ class Setting:
     """
 
     cause: str
-    held_back: bool
+    part: str
     application: str
     streams: int
     src: Host
@@ -85,7 +86,8 @@ class Setting:
     runs: int = 8
 
 
-OPEN, HELD = False, True
+OPEN, HELD, FRESH = "open", "held back", "fresh"
+PARTS = (OPEN, HELD, FRESH)
 VERY_SLOW, SLOW, LESS_SLOW = 12_000_000, 24_000_000, 40_000_000
 """Rates of limited disks, in bit/s. Parallel connections of iperf3 read the same file, and only the first one from the disk."""
 
@@ -118,8 +120,20 @@ SETTINGS = (
     Setting("none", OPEN, "gridftp", 6, W, V, LARGE, other="busy_processor", runs=25),
     Setting("none", HELD, "gridftp", 8, V, W, LARGE, runs=25),
     Setting("none", HELD, "iperf3", 8, W, IDC, LARGE, other="busy_disk", runs=25),
+    Setting("streams", FRESH, "iperf3", 1, V, W, LONG),
+    Setting("sender_window", FRESH, "gridftp", 2, W, V, MIDDLE, {W: Limits(send_buffer=40_000)}),
+    Setting("receiver_window", FRESH, "iperf3", 2, V, W, MIDDLE, {W: Limits(receive_buffer=60_000)}),
+    Setting("sender_disk", FRESH, "gridftp", 2, W, V, MIDDLE, {W: Limits(disk_read_bps=LESS_SLOW)}),
+    Setting("receiver_disk", FRESH, "gridftp", 2, W, V, MIDDLE, {V: Limits(disk_write_bps=SLOW)}),
+    Setting("sender_cpu", FRESH, "scp", 1, W, V, SMALL, {W: Limits(cpu=0.10, load=6)}),
+    Setting("receiver_cpu", FRESH, "scp", 1, V, W, SMALL, {W: Limits(cpu=0.10, load=6)}),
+    Setting("path_loss", FRESH, "gridftp", 3, V, W, MIDDLE, loss="lossy"),
+    Setting("path_congestion", FRESH, "gridftp", 2, W, V, MIDDLE, other="udp"),
+    Setting("none", FRESH, "gridftp", 6, V, W, LARGE, other="busy_processor", runs=25),
+    Setting("none", FRESH, "iperf3", 7, V, W, LARGE, runs=25),
 )
-"""Eight transfers of each setting with a cause, hence 16 of each cause, and 100 of none."""
+"""Eight transfers of each setting with a cause, hence 24 of each cause, and 150 of none. The fresh ones were added after the first report on
+those that were held back."""
 
 
 class Others:
@@ -315,14 +329,14 @@ def judge(options: argparse.Namespace, runs: list[dict[str, Any]]) -> list[dict[
         low, high = run["span_us"]
         # The middle: the log of iperf3 has whole seconds for the start.
         own = [row for row in rows if row["application"] == setting.application and low <= (row["start_us"] + row["end_us"]) / 2 <= high]
-        if setting.held_back and not options.held_back:
+        if setting.part not in options.parts:
             continue
         row = own[0] if own else None
         found.append(
             {
                 "setting": run["setting"],
                 "cause": setting.cause,
-                "held_back": setting.held_back,
+                "part": setting.part,
                 "bps": run["bps"],
                 "transfer": row["transfer"] if row else "",
                 "verdict": row["cause"] if row else "missing",
@@ -373,10 +387,10 @@ def report(options: argparse.Namespace, runs: list[dict[str, Any]]) -> None:
     """Write result.json and RESULT.md."""
     rows = judge(options, runs)
     slots = read(options.output / "slots.jsonl")
-    parts = {"all settings": rows} if options.held_back else {}
-    parts |= {"open settings": [row for row in rows if not row["held_back"]]}
-    if options.held_back:
-        parts["settings held back"] = [row for row in rows if row["held_back"]]
+    parts = {f"{part} settings": [row for row in rows if row["part"] == part] for part in options.parts}
+    parts = {name: part for name, part in parts.items() if part}
+    if len(parts) > 1:
+        parts = {"all settings": rows} | parts
     lines = ["# Causes of transfers in a lab", "", f"{date.today()}. {len(rows)} transfers.", ""]
     lines += ["| claim | bounds | here | measured | 95 % |", "| --- | --- | --- | ---: | --- |"]
     for name, part in parts.items():
@@ -395,7 +409,7 @@ def report(options: argparse.Namespace, runs: list[dict[str, Any]]) -> None:
         if own:
             median = statistics.median(row["bps"] for row in own) / 1e6
             right = sum(row["verdict"] == row["cause"] for row in own)
-            name = f"{setting.cause}{', ' + setting.other.replace('_', ' ') if setting.other else ''}{', held back' if setting.held_back else ''}"
+            name = f"{setting.cause}{', ' + setting.other.replace('_', ' ') if setting.other else ''}{', ' + setting.part if setting.part != OPEN else ''}"
             ends = f"{setting.src.name} to {setting.dst.name}"
             lines.append(f"| {number} | {name} | {setting.application} | {setting.streams} | {ends} | {len(own)} | {median:.1f} | {right} |")
     late, total = (sum(row[key] for row in slots) for key in ("late_slots", "slots"))
@@ -412,11 +426,13 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True, help="directory for results, logs and the store")
     parser.add_argument("--thalweg", default="target/release/thalweg", help="the program [default: %(default)s]")
     parser.add_argument("--report", action="store_true", help="judge what has run")
-    parser.add_argument("--held-back", action="store_true", help="with --report: judge both halves")
+    parser.add_argument("--held-back", action="store_true", help="with --report: judge the settings that were held back too")
+    parser.add_argument("--fresh", action="store_true", help="with --report: judge the fresh settings too")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
     options.output = options.output.resolve()
     options.output.mkdir(parents=True, exist_ok=True)
+    options.parts = [part for part, wanted in zip(PARTS, (True, options.held_back, options.fresh), strict=True) if wanted]
     options.thalweg = str(Path(options.thalweg).resolve())
     path = options.output / "runs.jsonl"
     if options.report:

@@ -121,11 +121,23 @@ def starved(share: float, **given: float) -> dict[str, float]:
     return {"rate_bps": 2e8, "send_starved_us": share * US * STREAMS, **given}
 
 
+def test_a_process_that_never_sleeps_is_the_limit_whatever_tcp_says() -> None:
+    """As SSH's own window shows it: bursts that look like congestion, and a starved connection."""
+    whole = US * STREAMS
+    queued = {"send_rtt_sum_us": 1.9 * RTT_US * 100, "send_retransmitted_segments": lost(1e-3, REFERENCE)}
+    slow = {"rate_bps": 0.1 * REFERENCE, **starved(0.3), **queued}
+    assert verdict(**slow)[0] == "path_congestion"
+    cause, confidence, _ = verdict(**slow, receive_process_wait_us=0.85 * whole)
+    assert cause == "receiver_cpu" and confidence > 0.8
+    assert verdict(**slow, send_process_blocked_us=0.7 * whole)[0] == "sender_disk"
+    assert verdict(**slow, receive_process_cpu_us=0.7 * whole)[0] == "path_congestion", "it had time left"
+
+
 def test_time_on_a_disk_and_on_a_processor_add_up() -> None:
     whole = US * STREAMS
     cause, _, found = verdict(**starved(0.9, send_process_cpu_us=0.45 * whole, send_process_blocked_us=0.5 * whole))
     assert cause == "sender_disk"
-    assert found.shares[0, CAUSES.index("sender_cpu")] == pytest.approx(0.405)
+    assert found.shares[0, CAUSES.index("sender_cpu")] == pytest.approx(0.45)
     assert verdict(**starved(0.9, send_process_cpu_us=0.1 * whole))[0] == "not_enough_data", "it waited for something else"
 
 

@@ -119,6 +119,15 @@ queues."""
 MIN_SAMPLES, MIN_DURATION_US = 3, 3_000_000
 """A verdict on connections needs three samples, hence three seconds."""
 
+MIN_OBSERVED_US = 2_900_000
+"""Time that three samples cover at least: each may be some milliseconds early."""
+
+NEVER_IDLE, DENIED = 0.85, 0.5
+"""Part of the time that a process must be on a processor, waiting for or denied one, or blocked on a disk, to be the limit whatever TCP says, and part of the
+time that it must wait for or be denied one, or blocked, to be it. A process that never sleeps never waits for the other end, and one that keeps up
+is seldom denied what it needs. SSH and GridFTP have windows of their own, by which the other end sees a starved connection, or bursts that look
+like congestion, and not a closed window."""
+
 SLOW_START = 0.3
 """Part of the duration from which slow start is what the rate shows."""
 
@@ -175,6 +184,7 @@ def judge(columns: Columns) -> Judgement:
     shares = np.zeros((count, len(CAUSES)))
     _hosts(shares, parts)
     _network(shares, parts)
+    _never_idle(shares, parts)
     _from_logs(shares, columns, parts)
     blamed = _blamed(shares, parts)
     return _decided(blamed, shares, parts)
@@ -190,8 +200,8 @@ def measured(rows: Mapping[str, Numbers]) -> dict[str, Numbers]:
         "duration": rows["duration_us"],
         "piped": rows["piped"],
         "streams": np.maximum(rows["streams"], 1),
-        "sender_known": ((rows["send_samples"] >= MIN_SAMPLES) & (rows["send_observed_us"] >= MIN_DURATION_US)).astype(float),
-        "receiver_known": ((rows["receive_samples"] >= MIN_SAMPLES) & (rows["receive_observed_us"] >= MIN_DURATION_US)).astype(float),
+        "sender_known": ((rows["send_samples"] >= MIN_SAMPLES) & (rows["send_observed_us"] >= MIN_OBSERVED_US)).astype(float),
+        "receiver_known": ((rows["receive_samples"] >= MIN_SAMPLES) & (rows["receive_observed_us"] >= MIN_OBSERVED_US)).astype(float),
         "window_closed": _ratio(rows["send_receive_window_limited_us"], seen),
         "buffer_full": _ratio(np.maximum(rows["send_send_buffer_limited_us"], rows["send_buffer_full_us"]), seen),
         # Kernels before 4.10 do not say how long a connection was busy.
@@ -308,6 +318,21 @@ def pressures(parts: Mapping[str, Numbers], side: str) -> tuple[Numbers, Numbers
     return on_cpu, on_disk
 
 
+def _never_idle(shares: Numbers, parts: Mapping[str, Numbers]) -> None:
+    """Gives the time in which a process of a host never slept to that host, and takes it from all other causes alike."""
+    for side, name in (("send", "sender"), ("receive", "receiver")):
+        on_cpu, on_disk = pressures(parts, side)
+        both = np.maximum(on_cpu + on_disk, 1e-9)
+        own = np.minimum(both, 1.0)
+        known = shares[:, CAUSES.index(f"{name}_cpu")] + shares[:, CAUSES.index(f"{name}_disk")]
+        denied = parts[f"{side}_wait"] + parts[f"{side}_throttled"] + on_disk
+        is_limit = (parts[f"{name}_known"] > 0) & ((own >= NEVER_IDLE) | (denied >= DENIED)) & (own > known)
+        left = np.where(is_limit, (1 - own) / np.maximum(1 - known, 1e-9), 1.0)
+        shares *= left[:, np.newaxis]
+        _put(shares, f"{name}_cpu", np.where(is_limit, own * on_cpu / both, shares[:, CAUSES.index(f"{name}_cpu")]))
+        _put(shares, f"{name}_disk", np.where(is_limit, own * on_disk / both, shares[:, CAUSES.index(f"{name}_disk")]))
+
+
 def _by_host(parts: Mapping[str, Numbers], side: str) -> npt.NDArray[np.bool_]:
     """Returns whether the host's load stands for the process that reads or writes the disk, such as rsync for ssh."""
     on_cpu = parts[f"{side}_cpu"] + parts[f"{side}_wait"] + parts[f"{side}_throttled"]
@@ -332,8 +357,9 @@ def _network(shares: Numbers, parts: Mapping[str, Numbers]) -> None:
     more = (parts["more_streams_bps"] >= FASTER * rate) & (parts["more_streams"] > parts["streams"])
     is_known = (parts["reference"] > 0) | (parts["interfaces"] > 0)
     below = rate < AT_RATE * np.where(parts["reference"] > 0, parts["reference"], np.inf)
-    # A single transfer that fills the queue of its own path looks congested. Only peers, discards or much loss tell.
-    is_congestion = is_congested & (((parts["reference"] > 0) & below) | is_discarded | (is_limiting & (loss >= MUCH_LOSS_PPM / 1e6)))
+    # A single transfer that fills the queue of its own path looks congested. Only peers, discards or, without peers, much loss tell.
+    without_peers = (parts["reference"] <= 0) & is_limiting & (loss >= MUCH_LOSS_PPM / 1e6)
+    is_congestion = is_congested & (((parts["reference"] > 0) & below) | is_discarded | without_peers)
     is_streams = ~is_congestion & ~is_loss & more
     rest = ~(is_congestion | is_loss | is_streams)
     _put(shares, "path_congestion", np.where(is_congestion, network, 0.0))
