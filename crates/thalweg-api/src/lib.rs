@@ -28,6 +28,7 @@ mod collector;
 mod collector_response;
 mod control;
 mod event;
+mod event_log;
 mod flow;
 mod interface;
 mod isolation;
@@ -49,6 +50,7 @@ pub use control::{
     Verdict,
 };
 pub use event::{CongestionChangeName, Event, EventBody, Lost};
+pub use event_log::{Gap, LoggedEvent, LoggedEvents};
 pub use flow::{Basis, Flow, FlowName, FlowRate, Flows, Span};
 pub use interface::{
     AverageLoss, CounterScope, InterfaceCounters, InterfaceCounts, InterfaceInterval, Interfaces,

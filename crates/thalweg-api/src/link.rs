@@ -43,6 +43,8 @@ pub struct Link {
     pub rate: Rate,
     /// The smoothed rate in bits per second, at most the capacity. `thalweg top` and the metrics show this one.
     pub smoothed_bps: f64,
+    /// The greatest `smoothed_bps` within the last one to two minutes of packet time, so that who reads once a minute misses none.
+    pub peak_bps: f64,
     /// `smoothed_bps` divided by `capacity_bps`.
     pub utilisation: f64,
     /// Flow directions with a rate above zero at this moment. It is 0 when all have just stopped, while `smoothed_bps` still decreases.

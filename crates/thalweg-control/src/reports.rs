@@ -131,6 +131,7 @@ mod tests {
                 capacity: BitRate(1_000),
                 rate: Estimate::exact(950.0),
                 smoothed: 950.0,
+                peak: 950.0,
                 utilisation: 0.95,
                 flows: 2,
                 changed: Timestamp(7),

@@ -82,6 +82,7 @@ impl Daemon {
             network: self.network.clone(),
             dumps: Arc::clone(&self.dumps),
             lifecycle: self.lifecycle.clone(),
+            event_log: None,
             control: None,
             isolation: None,
             polls: Polls::default(),

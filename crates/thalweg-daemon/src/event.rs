@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use thalweg_api::EventBody;
 use thalweg_control::control_loop::ActionReport;
 use thalweg_control::decide::Decision;
 use thalweg_control::isolate::RedirectionReport;
@@ -65,6 +66,40 @@ pub enum EventKind {
         /// Whether it is up.
         is_up: bool,
     },
+}
+
+impl EventKind {
+    /// Returns the type in JSON, one of [`EventBody::TYPES`].
+    pub const fn type_name(&self) -> &'static str {
+        let [
+            congestion,
+            address_change,
+            cheetah,
+            cheetah_end,
+            collector,
+            decision,
+            action,
+            rule_faults,
+            link,
+            mastership,
+            redirection,
+            poll,
+        ] = EventBody::TYPES;
+        match self {
+            EventKind::Congestion(_) => congestion,
+            EventKind::AddressChange(_) => address_change,
+            EventKind::Cheetah(Finding::Began(_)) => cheetah,
+            EventKind::Cheetah(Finding::Ended(_)) => cheetah_end,
+            EventKind::State(_) => collector,
+            EventKind::Decision(..) => decision,
+            EventKind::Action(..) => action,
+            EventKind::RuleFaults(_) => rule_faults,
+            EventKind::Link { .. } => link,
+            EventKind::Mastership(_) => mastership,
+            EventKind::Redirection(_) => redirection,
+            EventKind::Poll { .. } => poll,
+        }
+    }
 }
 
 /// The state of a collector.

@@ -36,6 +36,7 @@ pub(super) fn unreadable_at_reload(config: &Config) -> Vec<String> {
 pub(super) fn prepare_folders(config: &Config) -> Result<(), String> {
     let user = config.process.user.as_deref();
     for (name, folder) in [
+        ("event_log.folder", config.event_log.as_ref().map(|it| it.folder.as_path())),
         ("records.folder", config.flow_export.folder.as_deref()),
         ("threshold.folder", config.threshold.as_ref().map(|it| it.recorder.folder.as_path())),
     ] {
@@ -59,10 +60,15 @@ pub(super) fn prepare_folders(config: &Config) -> Result<(), String> {
 pub(super) fn problems(config: &Config) -> Result<Vec<String>, PrivilegeError> {
     let user = config.process.user.as_deref();
     let mut problems = run_as_unprivileged_user(user, || unreadable_at_reload(config))?;
-    if let Some(folder) = &config.samples.folder
-        && let Err(error) = check_folder(folder, user)
-    {
-        problems.push(format!("cannot write to {} (samples.folder): {error}", folder.display()));
+    for (name, folder) in [
+        ("samples.folder", config.samples.folder.as_deref()),
+        ("event_log.folder", config.event_log.as_ref().map(|it| it.folder.as_path())),
+    ] {
+        if let Some(folder) = folder
+            && let Err(error) = check_folder(folder, user)
+        {
+            problems.push(format!("cannot write to {} ({name}): {error}", folder.display()));
+        }
     }
     Ok(problems)
 }

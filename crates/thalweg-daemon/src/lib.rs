@@ -39,6 +39,8 @@ pub mod control;
 pub mod daemon;
 pub mod emulation;
 pub mod event;
+pub mod event_id;
+pub mod event_log;
 mod file_access;
 mod from_json;
 pub mod host;

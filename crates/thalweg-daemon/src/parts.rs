@@ -8,6 +8,7 @@ use thalweg_wire::Timestamp;
 use crate::collectors::CollectorList;
 use crate::collectors::network::Network;
 use crate::control::Control;
+use crate::event_log::EventLog;
 use crate::hub::Hub;
 use crate::isolation::Isolation;
 use crate::lifecycle::Lifecycle;
@@ -29,6 +30,8 @@ pub struct Parts {
     pub network: Network,
     /// The dumps of samples.
     pub dumps: Arc<Dumps>,
+    /// The event log, if any.
+    pub event_log: Option<Arc<EventLog>>,
     /// Readiness and stop.
     pub lifecycle: Lifecycle,
     /// The controller, if any.
@@ -68,6 +71,7 @@ pub(crate) mod tests {
             hub: Arc::default(),
             dumps: Arc::new(Dumps::new(SampleOptions::default(), collectors.clone(), network.clone())),
             lifecycle: Lifecycle::new(collectors.clone()),
+            event_log: None,
             control: None,
             isolation: None,
             polls: Polls::default(),

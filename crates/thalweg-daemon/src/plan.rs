@@ -59,6 +59,9 @@ pub fn describe(config: &Config) -> anyhow::Result<String> {
         let when = if names.is_empty() { String::new() } else { format!(", and on {}", names.join(", ")) };
         let _ = writeln!(text, "samples: written to {} on SIGUSR1 and by the API{when}", folder.display());
     }
+    if let Some(log) = &config.event_log {
+        let _ = writeln!(text, "events: logged in {}, at most {}", log.folder.display(), log.max_size);
+    }
     if let Some(file) = &config.records {
         let _ = writeln!(text, "records: written to {}", file.display());
     }

@@ -15,7 +15,7 @@ use crossbeam_channel::bounded;
 use thalweg_records::handoff::Handoff;
 use thalweg_wire::Secret;
 
-use super::api::Server;
+use super::api::{Server, convert};
 use super::collectors::background::TapSender;
 use super::collectors::control_events::ControlEventSender;
 use super::collectors::findings::FindingSender;
@@ -25,6 +25,7 @@ use super::config::{Config, Threads};
 use super::control::{Control, Injected, PreparedControl};
 use super::daemon::Daemon;
 use super::emulation::Emulation;
+use super::event_log::{EventLog, run_event_log};
 use super::hub::Hub;
 use super::isolation::{Isolation, PreparedIsolation, read_password};
 use super::log::Log;
@@ -185,6 +186,15 @@ impl PreparedService {
                 run_dump_thread(&dumps, &receiver, || has_stopped.load(Ordering::Relaxed));
             })?);
         }
+        let event_log = config.event_log.map(|options| Arc::new(EventLog::new(options, daemon.started())));
+        if let Some(log) = event_log.clone() {
+            // Before the first event.
+            let (hub, subscriber) = (Arc::clone(daemon.hub()), daemon.hub().subscribe(Some(0)));
+            let has_stopped = Arc::clone(&has_stopped);
+            writers.push(spawn_thread("event-log", move || {
+                run_event_log(&log, &hub, subscriber, convert::event, || has_stopped.load(Ordering::Relaxed));
+            })?);
+        }
         let prepared = control.map(|(prepared, event_sender)| {
             sinks.control = Some(event_sender);
             prepared
@@ -209,6 +219,7 @@ impl PreparedService {
             threshold: threshold.as_ref().map(|prepared| prepared.threshold().clone()),
             isolation: running.clone(),
             polls: polls.polls().clone(),
+            event_log,
             transfers: transfers.clone(),
             export_ledger,
             ..daemon.api_parts()

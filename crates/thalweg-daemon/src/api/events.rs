@@ -9,17 +9,17 @@
 //! The `id` is RUN-NUMBER: the run of the daemon and the number of the event. So a subscriber that resumes after a restart
 //! of the daemon is recognised, and receives a `lost` event first.
 
-use std::fmt::{self, Write};
+use std::fmt::Write;
 use std::str::FromStr;
 use std::time::Duration;
 
 use hyper::body::Bytes;
 use thalweg_api::{EventBody, LinkName, Lost};
-use thalweg_measure::detect::Finding;
 use thiserror::Error;
 
 use super::{Api, SubscriberPass, convert};
 use crate::event::{Event, EventKind};
+use crate::event_id::EventId;
 use crate::from_json;
 use crate::hub::{Delivery, Published, Subscriber};
 use thalweg_http::Admission;
@@ -65,19 +65,12 @@ pub struct EventTypes(Vec<&'static str>);
 #[error("unknown event type {word:?}: expected {known}", word = .0, known = EventBody::TYPES.join(", "))]
 pub struct ParseEventTypesError(String);
 
-/// The position from which a subscriber resumes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EventId {
-    /// The run of the daemon; `None` if only the number is known.
-    pub run: Option<u64>,
-    /// The event's number.
-    pub id: u64,
+impl EventTypes {
+    /// Returns their names.
+    pub fn names(&self) -> &[&'static str] {
+        &self.0
+    }
 }
-
-/// Text that is not the `id` of an event.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("invalid event id: expected NUMBER or RUN-NUMBER")]
-pub struct ParseEventIdError;
 
 impl FromStr for EventTypes {
     type Err = ParseEventTypesError;
@@ -93,67 +86,12 @@ impl FromStr for EventTypes {
     }
 }
 
-impl FromStr for EventId {
-    type Err = ParseEventIdError;
-
-    fn from_str(text: &str) -> Result<Self, ParseEventIdError> {
-        let number = |digits: &str| digits.parse().map_err(|_| ParseEventIdError);
-        match text.split_once('-') {
-            None => Ok(EventId { run: None, id: number(text)? }),
-            Some((run, id)) => {
-                let run = u64::from_str_radix(run, 16).map_err(|_| ParseEventIdError)?;
-                Ok(EventId { run: Some(run), id: number(id)? })
-            }
-        }
-    }
-}
-
-impl fmt::Display for EventId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.run {
-            Some(run) => write!(f, "{run:016x}-{}", self.id),
-            None => write!(f, "{}", self.id),
-        }
-    }
-}
-
 impl EventFilter {
     /// Whether the filter selects an event.
     pub fn matches(&self, event: &Event) -> bool {
-        self.types.as_ref().is_none_or(|types| types.0.contains(&type_of(&event.kind)))
+        self.types.as_ref().is_none_or(|types| types.0.contains(&event.kind.type_name()))
             && self.collector.as_ref().is_none_or(|name| **name == *event.collector)
             && self.link.as_ref().is_none_or(|link| concerns(event, link))
-    }
-}
-
-fn type_of(kind: &EventKind) -> &'static str {
-    let [
-        congestion,
-        address_change,
-        cheetah,
-        cheetah_end,
-        collector,
-        decision,
-        action,
-        rule_faults,
-        link,
-        mastership,
-        redirection,
-        poll,
-    ] = EventBody::TYPES;
-    match kind {
-        EventKind::Congestion(_) => congestion,
-        EventKind::AddressChange(_) => address_change,
-        EventKind::Cheetah(Finding::Began(_)) => cheetah,
-        EventKind::Cheetah(Finding::Ended(_)) => cheetah_end,
-        EventKind::State(_) => collector,
-        EventKind::Decision(..) => decision,
-        EventKind::Action(..) => action,
-        EventKind::RuleFaults(_) => rule_faults,
-        EventKind::Link { .. } => link,
-        EventKind::Mastership(_) => mastership,
-        EventKind::Redirection(_) => redirection,
-        EventKind::Poll { .. } => poll,
     }
 }
 
@@ -195,7 +133,7 @@ impl Subscription {
 }
 
 fn text(api: &Api, published: &Published) -> Bytes {
-    frame(api, published.id, type_of(&published.event.kind), &convert::event(published))
+    frame(api, published.id, published.event.kind.type_name(), &convert::event(published))
 }
 
 fn lost(api: &Api, count: Option<u64>, total: u64, last: u64) -> Bytes {
@@ -268,16 +206,6 @@ pub(super) async fn notify_subscribers(api: Api, wakeup: tokio::net::UnixStream)
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn event_ids_round_trip() {
-        for id in [EventId { run: None, id: 7 }, EventId { run: Some(0x18f3), id: u64::MAX }] {
-            assert_eq!(id.to_string().parse(), Ok(id));
-        }
-        for text in ["", "-", "x-1", "1-x", "1-2-3", "-1", "1.5"] {
-            assert_eq!(text.parse::<EventId>(), Err(ParseEventIdError), "{text}");
-        }
-    }
 
     #[test]
     fn event_types_parse_and_unknown_types_are_rejected() {

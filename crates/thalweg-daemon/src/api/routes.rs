@@ -6,8 +6,8 @@ use thalweg_api::problem::Code;
 
 use super::Api;
 use super::handlers::{
-    collectors, control, events, flows, health, interfaces, links, metrics, open_api, redirections, samples,
-    tasks, threshold, topology, transfers,
+    collectors, control, event_log, events, flows, health, interfaces, links, metrics, open_api,
+    redirections, samples, tasks, threshold, topology, transfers,
 };
 use thalweg_http::access::Scope;
 use thalweg_http::route::Method::{Delete, Get, Post, Put};
@@ -182,6 +182,19 @@ fn of_events(routes: Routes<Api>) -> Routes<Api> {
                 waits: false,
             },
             events::subscribe,
+        )
+        .add(
+            Get,
+            "/v1/event-log",
+            Operation {
+                scope: READ,
+                summary: "Logged events",
+                description: "Events of this run of the daemon and of earlier ones, the newest first. Needs `event_log.folder` in \
+                              the configuration of the daemon.",
+                errors: &[Code::NotConfigured],
+                waits: true,
+            },
+            event_log::get,
         )
 }
 

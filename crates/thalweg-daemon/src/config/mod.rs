@@ -27,6 +27,7 @@ pub mod collector;
 pub mod control;
 mod emulation;
 mod error;
+mod event_log;
 mod flow_export;
 mod interfaces;
 mod isolation;
@@ -68,13 +69,14 @@ pub use threshold::{FlowModel, RecorderOptions, SimulationOptions, ThresholdConf
 pub use transfers::{MailEncryption, MailOptions, TransferOptions};
 
 use super::emulation::EmulationConfig;
+use super::event_log::EventLogOptions;
 use super::log::LogOptions;
 pub(crate) use links::split_direction;
 use links::{LinkSelection, ParseLinkSelectionError};
 pub use table::Threads;
 use table::{
-    API, Api, COLLECTOR, CONTROL, Collector, Control, EMULATE, Emulate, ISOLATION, Log, NETWORK, Network,
-    POLL, PROCESS, Process, RECORDS, RULE, Records, Rule, SAMPLES, SCHEMA, THRESHOLD, TRANSFERS,
+    API, Api, COLLECTOR, CONTROL, Collector, Control, EMULATE, EVENT_LOG, Emulate, ISOLATION, Log, NETWORK,
+    Network, POLL, PROCESS, Process, RECORDS, RULE, Records, Rule, SAMPLES, SCHEMA, THRESHOLD, TRANSFERS,
 };
 use thalweg_config::{Document, DocumentError, Format, Problem, Typed};
 use thalweg_http::access::{AccessOptions, Limits};
@@ -120,6 +122,8 @@ pub struct Config {
     pub collectors: Vec<Arc<CollectorConfig>>,
     /// Capture files of samples.
     pub samples: SampleOptions,
+    /// The event log, if any.
+    pub event_log: Option<EventLogOptions>,
     /// File for flow records in JSON lines.
     pub records: Option<PathBuf>,
     /// Export of flow records as IPFIX and Parquet.
@@ -276,6 +280,10 @@ impl Config {
         }
         let access = document.are_valid(&[&API]).then(|| access(document, problems));
         let samples = document.are_valid(&[&SAMPLES]).then(|| samples::read(document, problems));
+        let event_log = match document.are_valid(&[&EVENT_LOG]) {
+            true => event_log::read(document, problems),
+            false => None,
+        };
         let flow_export = match document.are_valid(&[&RECORDS]) {
             true => flow_export::read(document, &document.one(), problems),
             false => FlowExportConfig::default(),
@@ -308,6 +316,7 @@ impl Config {
             threshold,
             collectors,
             samples,
+            event_log,
             records: records.file.as_ref().map(|file| document.folder.join(file)),
             flow_export,
             transfers,

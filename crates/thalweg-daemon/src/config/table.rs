@@ -17,7 +17,7 @@ pub static SCHEMA: Schema = Schema::new(
     "configuration",
     &[
         &API, &LOG, &PROCESS, &NETWORK, &EMULATE, &COLLECTOR, &RULE, &CONTROL, &ISOLATION, &THRESHOLD, &POLL,
-        &SAMPLES, &RECORDS, &TRANSFERS,
+        &SAMPLES, &EVENT_LOG, &RECORDS, &TRANSFERS,
     ],
 );
 
@@ -560,6 +560,18 @@ section! {
         keep: usize [Whole(1, 100_000)] default "20",
         /// Delay between event and dump, to include what followed.
         after: Nanos [Delay] default "5ms",
+    }
+}
+
+section! {
+    /// Event log: the events of the API on disk, also those of earlier runs.
+    pub struct EventLog in EVENT_LOG = "event_log" {
+        /// Directory of the log. Created if missing.
+        folder: String [Text("a directory name, relative to the directory of this file")] or "none: events are only in the stream",
+        /// Maximum size on disk. The oldest events are removed.
+        max_size: Bytes [Amount] default "64MiB",
+        /// Types of events to keep.
+        types: Vec<String> [Texts("types of events, such as congestion, decision and action")] or "all",
     }
 }
 

@@ -25,7 +25,13 @@ struct Load {
     /// repeats see [`Links::repeats`].
     quiet: [f64; 2],
     changed: Timestamp,
+    /// The greatest smoothed sum since the last turn of [`Links::turn_peaks`]. Between two changes, the smoothed sum only approaches the sum, so it is greatest at
+    /// a change or now.
+    peak: f64,
 }
+
+/// The time between two turns of peaks: the interval at which Prometheus reads metrics by default.
+const PEAK_PERIOD: Nanos = Nanos::from_secs(60);
 
 /// The rest of the state of one link direction.
 #[derive(Clone, Debug)]
@@ -34,6 +40,8 @@ struct Link {
     capacity: BitRate,
     /// The latest last sample of the flows that have become silent.
     silent_since: Option<Timestamp>,
+    /// The peak of the period before.
+    previous_peak: f64,
     rules: Vec<RuleState>,
 }
 
@@ -66,6 +74,8 @@ pub(super) struct Links {
     links: Vec<Link>,
     smoothing: Smoothing,
     delayed: u64,
+    /// When peaks turn next.
+    next_turn: Timestamp,
 }
 
 /// Returns the index of a link direction in all lists.
@@ -84,7 +94,7 @@ impl Links {
         });
         let links: Vec<Link> = sides.map(|(side, capacity)| Link::new(side, capacity, rules)).collect();
         let loads = links.iter().map(|link| Load { quiet: link.quiet(), ..Load::IDLE }).collect();
-        Links { loads, links, smoothing, delayed: 0 }
+        Links { loads, links, smoothing, delayed: 0, next_turn: Timestamp(0) }
     }
 
     /// Returns the number of changes that were delayed because they followed another event too soon.
@@ -131,6 +141,7 @@ impl Links {
     pub(super) fn set_up(&mut self, capacities: &[BitRate], rules: &[LinkRule]) {
         let mut renewed = Links::new(capacities, rules, Nanos::ZERO);
         (renewed.smoothing, renewed.delayed) = (self.smoothing, self.delayed);
+        renewed.next_turn = self.next_turn;
         for (new, old) in renewed.links.iter_mut().zip(&self.links) {
             new.rules.clone_from(&old.rules);
         }
@@ -149,6 +160,19 @@ impl Links {
             state.last_event = None;
         }
         self.links.iter_mut().for_each(|link| link.silent_since = None);
+        self.next_turn = now;
+    }
+
+    /// Begins a new period of peaks if the last one is over.
+    pub(super) fn turn_peaks(&mut self, now: Timestamp) {
+        if now < self.next_turn {
+            return;
+        }
+        self.next_turn = now + PEAK_PERIOD;
+        for (load, link) in self.loads.iter_mut().zip(&mut self.links) {
+            link.previous_peak = load.peak;
+            load.peak = load.level(&self.smoothing);
+        }
     }
 
     /// Advances the time of the smoothing.
@@ -171,13 +195,16 @@ impl Links {
         load.pending.change(old, new, &self.smoothing);
         load.sum = load.sum - old + new;
         load.changed = now;
-        load.must_evaluate(&self.smoothing)
+        let level = load.level(&self.smoothing);
+        load.peak = load.peak.max(level);
+        load.is_loud(level)
     }
 
     /// Whether rules must be evaluated because time has passed.
     #[inline]
     pub(super) fn must_evaluate(&self, link: usize) -> bool {
-        self.loads[link].must_evaluate(&self.smoothing)
+        let load = &self.loads[link];
+        load.is_loud(load.level(&self.smoothing))
     }
 
     /// Whether a rule may have to repeat that the link is congested.
@@ -204,11 +231,13 @@ impl Links {
         let capacity = state.capacity.0 as f64;
         let rate = at_most(rate, capacity);
         let smoothed = self.smoothing.smoothed_at(now, load.sum, load.pending).clamp(0.0, capacity);
+        let peak = smoothed.max(load.peak).max(state.previous_peak).min(capacity);
         LinkReport {
             side: state.side,
             capacity: state.capacity,
             rate,
             smoothed,
+            peak,
             utilisation: smoothed / capacity,
             flows,
             changed: load.changed,
@@ -250,11 +279,18 @@ impl Load {
         pending: Pending::ZERO,
         quiet: [f64::NEG_INFINITY, f64::INFINITY],
         changed: Timestamp(0),
+        peak: 0.0,
     };
 
+    /// The smoothed sum.
     #[inline(always)]
-    fn must_evaluate(&self, smoothing: &Smoothing) -> bool {
-        let level = smoothing.smoothed(self.sum, self.pending);
+    fn level(&self, smoothing: &Smoothing) -> f64 {
+        smoothing.smoothed(self.sum, self.pending)
+    }
+
+    /// Whether rules must be evaluated at this level.
+    #[inline(always)]
+    fn is_loud(&self, level: f64) -> bool {
         level < self.quiet[0] || level >= self.quiet[1]
     }
 }
@@ -264,7 +300,7 @@ impl Link {
         let concerned = |rule: &LinkRule| rule.links.as_ref().is_none_or(|links| links.contains(&side));
         let rules = rules.iter().enumerate().filter(|(_, rule)| concerned(rule));
         let rules = rules.map(|(number, rule)| RuleState::new(number, rule)).collect();
-        Link { side, capacity, silent_since: None, rules }
+        Link { side, capacity, silent_since: None, previous_peak: 0.0, rules }
     }
 
     /// See [`Load::quiet`]. A delayed rule is evaluated each time.
@@ -321,5 +357,29 @@ impl RuleState {
 
     fn must_repeat(&self, now: Timestamp) -> bool {
         self.repeat > Nanos::ZERO && self.last_event.is_none_or(|last| now - last >= self.repeat)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_burst_remains_the_peak_for_one_to_two_periods() {
+        let at = |seconds: u64| Timestamp(seconds * 1_000_000_000);
+        let mut links = Links::new(&[BitRate(1_000)], &[], Nanos::ZERO);
+        let output = 1;
+        let peak = |links: &Links| links.report(output, at(200), Estimate::exact(0.0), 0).peak;
+        links.turn_peaks(at(100));
+        links.replace(output, 0, 900, at(110));
+        links.replace(output, 900, 100, at(110));
+        assert_eq!(peak(&links), 900.0);
+        links.turn_peaks(at(159));
+        links.turn_peaks(at(160));
+        assert_eq!(peak(&links), 900.0, "that of the period before");
+        links.turn_peaks(at(220));
+        assert_eq!(peak(&links), 100.0, "what has been there all the time");
+        links.replace(output, 100, 5_000, at(221));
+        assert_eq!(peak(&links), 1_000.0, "the capacity");
     }
 }

@@ -1,4 +1,4 @@
-//! The Grafana dashboard uses existing metrics and shows all losses.
+//! The Grafana dashboard and the alert rules use existing metrics, and the dashboard shows all losses.
 
 use std::path::Path;
 
@@ -36,12 +36,16 @@ fn metrics_in(expression: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-#[test]
-fn every_metric_of_the_dashboard_exists_with_its_labels() {
-    let mut found = Vec::new();
-    expressions(&dashboard(), &mut found);
-    assert!(found.len() > 20, "{found:?}");
-    for (name, rest) in found.iter().flat_map(|expression| metrics_in(expression)) {
+/// Returns the expressions of the alert rules. Each is on one line.
+fn rules() -> Vec<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/prometheus/thalweg.rules.yml");
+    let text = std::fs::read_to_string(path).unwrap();
+    text.lines().filter_map(|line| line.trim().strip_prefix("expr: ")).map(str::to_owned).collect()
+}
+
+/// Checks that the daemon has all metrics of expressions, with their labels.
+fn check_metrics<'a>(found: impl IntoIterator<Item = &'a String>) {
+    for (name, rest) in found.into_iter().flat_map(|expression| metrics_in(expression)) {
         let is_of = |metric: &&thalweg_daemon::metrics::Metric| match metric.kind {
             Kind::Histogram => name == format!("{}_bucket", metric.name),
             _ => name == metric.name,
@@ -51,6 +55,27 @@ fn every_metric_of_the_dashboard_exists_with_its_labels() {
         for label in selector.split(',').filter_map(|matcher| matcher.split(['=', '!']).next()) {
             assert!(label.is_empty() || metric.labels.contains(&label), "{name} has no label {label}");
         }
+    }
+}
+
+#[test]
+fn every_metric_of_the_dashboard_exists_with_its_labels() {
+    let mut found = Vec::new();
+    expressions(&dashboard(), &mut found);
+    assert!(found.len() > 20, "{found:?}");
+    check_metrics(&found);
+}
+
+#[test]
+fn every_metric_of_the_alert_rules_exists_with_its_labels() {
+    let (of_collect, of_serve): (Vec<_>, Vec<_>) =
+        rules().into_iter().partition(|rule| rule.contains("thalweg_collect_"));
+    assert!(of_serve.len() > 10, "{of_serve:?}");
+    check_metrics(&of_serve);
+    let reference = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/collect-metrics.md");
+    let reference = std::fs::read_to_string(reference).unwrap();
+    for (name, _) in of_collect.iter().flat_map(|expression| metrics_in(expression)) {
+        assert!(reference.contains(name), "there is no metric {name}");
     }
 }
 

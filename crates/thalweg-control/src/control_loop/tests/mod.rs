@@ -69,6 +69,7 @@ fn congestion_event(link: LinkNumber, time: Timestamp, flows: &[(Pair, u8, u64)]
             capacity: BitRate(LINE),
             rate: Estimate::exact(LINE as f64),
             smoothed: LINE as f64,
+            peak: LINE as f64,
             utilisation: 1.0,
             flows: flows.len() as u32,
             changed: time,

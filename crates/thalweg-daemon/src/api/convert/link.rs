@@ -29,6 +29,7 @@ pub fn link(report: &LinkReport, collector: &str, switch: &str, known: KnownLink
         capacity_bps: report.capacity.0,
         rate: rate(report.rate),
         smoothed_bps: report.smoothed,
+        peak_bps: report.peak,
         utilisation: report.utilisation,
         flows: report.flows,
         changed: (report.changed != Timestamp::default()).then(|| report.changed.into()),

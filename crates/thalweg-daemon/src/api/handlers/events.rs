@@ -6,7 +6,8 @@ use thalweg_api::problem::{Code, Problem};
 use thalweg_api::{Event, LinkName};
 
 use crate::api::Api;
-use crate::api::events::{self, EVENT_STREAM, EventFilter, EventId, EventTypes, Subscription};
+use crate::api::events::{self, EVENT_STREAM, EventFilter, EventTypes, Subscription};
+use crate::event_id::EventId;
 use thalweg_http::input::{Content, LastEventId, Query};
 use thalweg_http::output::Output;
 use thalweg_http::parameters::Parsed;

@@ -2,6 +2,7 @@
 
 pub(super) mod collectors;
 pub(super) mod control;
+pub(super) mod event_log;
 pub(super) mod events;
 pub(super) mod flows;
 pub(super) mod health;

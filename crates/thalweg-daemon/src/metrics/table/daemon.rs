@@ -3,7 +3,8 @@
 use thalweg_api::problem::Code;
 
 use super::{counter, gauge};
-use crate::metrics::Metric;
+use crate::event_log::EventLogCounts;
+use crate::metrics::{Metric, Samples, Snapshot};
 
 /// The daemon.
 pub(super) const ABOUT: &[Metric] = &[
@@ -31,6 +32,13 @@ pub(super) const ABOUT: &[Metric] = &[
     }),
 ];
 
+/// Puts a number of the event log, if there is one.
+fn put_event_log(snapshot: &Snapshot, out: &mut Samples<'_>, number: impl Fn(EventLogCounts) -> u64) {
+    if let Some(log) = &snapshot.parts.event_log {
+        out.put(&[], number(log.counts()));
+    }
+}
+
 /// Events, subscribers and the API.
 pub(super) const EVENTS_AND_API: &[Metric] = &[
     // Events and subscribers.
@@ -42,6 +50,21 @@ pub(super) const EVENTS_AND_API: &[Metric] = &[
         &[],
         "Events overwritten before a subscriber read them, counted once per subscriber.",
         |s, out| out.put(&[], s.parts.hub.lost()),
+    ),
+    counter("thalweg_event_log_events_total", &[], "Events written to the event log.", |s, out| {
+        put_event_log(s, out, |counts| counts.written);
+    }),
+    counter(
+        "thalweg_event_log_lost_total",
+        &[],
+        "Events that were not written to the event log, because writing failed for too long.",
+        |s, out| put_event_log(s, out, |counts| counts.lost),
+    ),
+    counter(
+        "thalweg_event_log_failures_total",
+        &[],
+        "Failed attempts to write to the event log. They are repeated.",
+        |s, out| put_event_log(s, out, |counts| counts.failures),
     ),
     gauge("thalweg_subscribers", &[], "Event subscribers.", |s, out| out.put(&[], s.api.subscribers)),
     // The API.

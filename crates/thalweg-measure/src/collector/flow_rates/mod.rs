@@ -300,6 +300,7 @@ impl FlowRates {
         self.adapt_to_frames();
         self.unseen.advance(now.0);
         self.links.advance(now);
+        self.links.turn_peaks(now);
         for link in 0..self.links.len() {
             if self.links.must_evaluate(link) || self.links.repeats(link) {
                 self.evaluate_rules(link, now);

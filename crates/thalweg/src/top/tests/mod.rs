@@ -65,7 +65,7 @@ fn link(switch: &str, port: u16, direction: &str, peer: &str, utilisation: f64) 
         "direction": direction,
         "peer": if peer.is_empty() { Value::Null } else { peer.into() },
         "capacity_bps": 10_000_000_000_u64,
-        "smoothed_bps": rate, "utilisation": utilisation,
+        "smoothed_bps": rate, "peak_bps": rate, "utilisation": utilisation,
         "flows": (utilisation * 100.0).ceil() as u32,
         "changed": if utilisation > 0.0 { time(62_000 + 20 * u64::from(port)) } else { Value::Null },
     });

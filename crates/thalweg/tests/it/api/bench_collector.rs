@@ -68,6 +68,7 @@ pub(crate) fn link(side: LinkDirection) -> LinkReport {
         capacity: BitRate(10_000_000_000),
         rate: Estimate::within(9.2e9, 9.0e9, f64::INFINITY, 0.95),
         smoothed: 9.1e9,
+        peak: 9.9e9,
         utilisation: 0.91,
         flows: 3,
         changed: NOW,
