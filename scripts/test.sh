@@ -28,9 +28,11 @@ step cargo build "${workspace[@]}" --lib --bins --tests
 log=$(mktemp)
 lints=$(mktemp)
 python_log=$(mktemp)
+unit_log=$(mktemp)
 clippy=
 python=
-trap 'rm -f "$log" "$lints" "$python_log"; kill $clippy $python 2>/dev/null || true' EXIT
+units=
+trap 'rm -f "$log" "$lints" "$python_log" "$unit_log"; kill $clippy $python $units 2>/dev/null || true' EXIT
 status=0
 # The tests of the Python package run beside the others, most of which wait.
 if [ -x .venv/bin/pytest ]; then
@@ -45,7 +47,13 @@ fi
 (sleep 10 && nice -n 19 cargo clippy "${workspace[@]}" --all-targets --quiet -- -D warnings >"$lints" 2>&1) &
 clippy=$!
 [ ${#workspace[@]} -gt 1 ] || echo "skipped: kafka: there is no make to build librdkafka with" | tee -a "$log"
-step cargo test "${workspace[@]}" --tests --no-fail-fast 2>&1 | tee -a "$log" || status=$?
+# So do the tests within the crates, which compute.
+(sleep 5 && exec nice -n 5 cargo test "${workspace[@]}" --lib --bins --no-fail-fast) >"$unit_log" 2>&1 &
+units=$!
+step cargo test "${workspace[@]}" --test '*' --no-fail-fast 2>&1 | tee -a "$log" || status=$?
+echo "==> cargo test ${workspace[*]} --lib --bins --no-fail-fast (beside the others)"
+wait "$units" || status=$?
+tee -a "$log" <"$unit_log"
 echo "==> cargo clippy ${workspace[*]} --all-targets --quiet -- -D warnings (beside the tests)"
 wait "$clippy" || status=$?
 cat "$lints"

@@ -83,6 +83,7 @@ impl Daemon {
             dumps: Arc::clone(&self.dumps),
             lifecycle: self.lifecycle.clone(),
             event_log: None,
+            alerts: Arc::default(),
             control: None,
             isolation: None,
             polls: Polls::default(),

@@ -14,8 +14,8 @@ use thalweg_linux::privileges::{changes_user, check_user, check_writable};
 use thalweg_records::export::TlsFiles as ExportTlsFiles;
 
 use super::config::table::{
-    ActuatorName, Api, Control, Isolation, IsolatorName, Poll, PollSourceName, Process, Records, Threshold,
-    Transfers,
+    ActuatorName, Alert, Api, Control, Isolation, IsolatorName, Poll, PollSourceName, Process, Records,
+    Threshold, Transfers,
 };
 use super::config::{Config, ConfigError, InterfaceCheck, client_options, missing_interfaces, tls_files};
 use super::isolation::{read_password, read_token};
@@ -60,6 +60,7 @@ fn problems(document: &Document) -> Vec<Problem> {
     check.isolation();
     check.polls();
     check.transfers();
+    check.alerts();
     check.records();
     check.folders();
     check.problems
@@ -178,6 +179,14 @@ impl Check<'_> {
         for entry in self.document.valid::<Transfers>() {
             if let Some(Err(error)) = self.path(&entry.mail_password_file).map(|path| read_password(&path)) {
                 self.refuse(&entry, &[(Transfers::mail_password_file, &entry.mail_password_file)], error);
+            }
+        }
+    }
+
+    fn alerts(&mut self) {
+        for entry in self.document.valid::<Alert>() {
+            if let Some(Err(error)) = self.path(&entry.token_file).map(|path| read_token(&path)) {
+                self.refuse(&entry, &[(Alert::token_file, &entry.token_file)], error);
             }
         }
     }

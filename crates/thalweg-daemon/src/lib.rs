@@ -32,6 +32,7 @@
 //! | `file_access` | access to files after the change of user |
 //! | `supervisor` | notifications to systemd |
 
+pub mod alerts;
 pub mod api;
 pub mod collectors;
 pub mod config;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use thalweg_records::handoff::HandoffStatus;
 use thalweg_wire::Timestamp;
 
+use crate::alerts::Alert;
 use crate::collectors::CollectorList;
 use crate::collectors::network::Network;
 use crate::control::Control;
@@ -32,6 +33,8 @@ pub struct Parts {
     pub dumps: Arc<Dumps>,
     /// The event log, if any.
     pub event_log: Option<Arc<EventLog>>,
+    /// Alerts.
+    pub alerts: Arc<[Alert]>,
     /// Readiness and stop.
     pub lifecycle: Lifecycle,
     /// The controller, if any.
@@ -72,6 +75,7 @@ pub(crate) mod tests {
             dumps: Arc::new(Dumps::new(SampleOptions::default(), collectors.clone(), network.clone())),
             lifecycle: Lifecycle::new(collectors.clone()),
             event_log: None,
+            alerts: Arc::default(),
             control: None,
             isolation: None,
             polls: Polls::default(),

@@ -9,8 +9,8 @@ use thalweg_poll::openflow::OpenFlowOptions as PolledPort;
 
 use super::collectors::describe_source;
 use super::config::{
-    CollectorConfig, Config, IsolationConfig, IsolatorConfig, PollConfig, PollSource, SourceConfig,
-    ThresholdConfig, interfaces_in,
+    AlertConfig, CollectorConfig, Config, IsolationConfig, IsolatorConfig, PollConfig, PollSource,
+    SourceConfig, ThresholdConfig, interfaces_in,
 };
 use super::file_access;
 use super::polls;
@@ -58,6 +58,9 @@ pub fn describe(config: &Config) -> anyhow::Result<String> {
         let names: Vec<&str> = config.samples.triggers.iter().map(|trigger| trigger.name()).collect();
         let when = if names.is_empty() { String::new() } else { format!(", and on {}", names.join(", ")) };
         let _ = writeln!(text, "samples: written to {} on SIGUSR1 and by the API{when}", folder.display());
+    }
+    for AlertConfig { name, webhook, .. } in &config.alerts {
+        let _ = writeln!(text, "alert {name}: events are sent to {webhook}");
     }
     if let Some(log) = &config.event_log {
         let _ = writeln!(text, "events: logged in {}, at most {}", log.folder.display(), log.max_size);

@@ -133,6 +133,7 @@ impl Reloader {
             ("poll", old.polls != new.polls),
             ("threshold", old.threshold != new.threshold),
             ("samples.on_event", old.samples.triggers != new.samples.triggers),
+            ("alert", old.alerts != new.alerts),
             ("event_log", old.event_log != new.event_log),
             ("records.file", old.records != new.records),
             ("records.folder and records.ipfix", old.flow_export != new.flow_export),

@@ -15,19 +15,20 @@ use crossbeam_channel::bounded;
 use thalweg_records::handoff::Handoff;
 use thalweg_wire::Secret;
 
+use super::alerts::{Alert, run_alert};
 use super::api::{Server, convert};
 use super::collectors::background::TapSender;
 use super::collectors::control_events::ControlEventSender;
 use super::collectors::findings::FindingSender;
 use super::collectors::sinks::{DumpQueue, DumpSignal, Sinks};
 use super::collectors::{Fleet, PreparedCollector, SharedThread};
-use super::config::{Config, Threads};
+use super::config::{AlertConfig, Config, Threads};
 use super::control::{Control, Injected, PreparedControl};
 use super::daemon::Daemon;
 use super::emulation::Emulation;
 use super::event_log::{EventLog, run_event_log};
 use super::hub::Hub;
-use super::isolation::{Isolation, PreparedIsolation, read_password};
+use super::isolation::{Isolation, PreparedIsolation, read_password, read_token};
 use super::log::Log;
 use super::parts::Parts;
 use super::polls::PreparedPolls;
@@ -65,6 +66,7 @@ pub struct PreparedService {
     control: Option<(PreparedControl, ControlEventSender)>,
     isolation: Option<(PreparedIsolation, FindingSender)>,
     polls: PreparedPolls,
+    alerts: Arc<[Alert]>,
     /// Password of the mail server of `[transfers]`.
     mail_password: Option<Secret>,
     threshold: Option<(PreparedThreshold, TapSender)>,
@@ -125,6 +127,11 @@ impl PreparedService {
         let password_file = mail.and_then(|mail| mail.credentials.as_ref()).map(|(_, file)| file);
         let mail_password =
             password_file.map(|file| read_password(file)).transpose().map_err(anyhow::Error::msg)?;
+        let alert = |alert: &AlertConfig| {
+            let token = alert.token_file.as_deref().map(read_token).transpose();
+            Ok(Alert::new(alert.clone(), token.map_err(anyhow::Error::msg)?))
+        };
+        let alerts = config.alerts.iter().map(alert).collect::<anyhow::Result<_>>()?;
         let threshold = config.threshold.as_ref().map(|threshold| {
             let (collectors, lifecycle) = (daemon.collector_list().clone(), daemon.lifecycle().clone());
             Threshold::prepare(threshold, collectors, lifecycle, polls.polls().clone())
@@ -139,6 +146,7 @@ impl PreparedService {
             control,
             isolation,
             polls,
+            alerts,
             mail_password,
             threshold,
         })
@@ -161,6 +169,7 @@ impl PreparedService {
             control,
             isolation,
             polls,
+            alerts,
             mail_password,
             threshold,
         } = self;
@@ -195,6 +204,15 @@ impl PreparedService {
                 run_event_log(&log, &hub, subscriber, convert::event, || has_stopped.load(Ordering::Relaxed));
             })?);
         }
+        for number in 0..alerts.len() {
+            let (hub, subscriber) = (Arc::clone(daemon.hub()), daemon.hub().subscribe(Some(0)));
+            let (alerts, has_stopped) = (Arc::clone(&alerts), Arc::clone(&has_stopped));
+            // A webhook that does not answer must not delay the stop.
+            spawn_thread("alert", move || {
+                let is_over = || has_stopped.load(Ordering::Relaxed);
+                run_alert(&alerts[number], &hub, subscriber, convert::event, is_over);
+            })?;
+        }
         let prepared = control.map(|(prepared, event_sender)| {
             sinks.control = Some(event_sender);
             prepared
@@ -220,6 +238,7 @@ impl PreparedService {
             isolation: running.clone(),
             polls: polls.polls().clone(),
             event_log,
+            alerts,
             transfers: transfers.clone(),
             export_ledger,
             ..daemon.api_parts()

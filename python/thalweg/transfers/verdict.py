@@ -123,10 +123,10 @@ MIN_OBSERVED_US = 2_900_000
 """Time that three samples cover at least: each may be some milliseconds early."""
 
 NEVER_IDLE, DENIED = 0.85, 0.5
-"""Part of the time that a process must be on a processor, waiting for or denied one, or blocked on a disk, to be the limit whatever TCP says, and part of the
-time that it must wait for or be denied one, or blocked, to be it. A process that never sleeps never waits for the other end, and one that keeps up
-is seldom denied what it needs. SSH and GridFTP have windows of their own, by which the other end sees a starved connection, or bursts that look
-like congestion, and not a closed window."""
+"""Part of the time that a process must be on a processor, waiting for or denied one, or blocked on a disk, to be the limit whatever TCP
+says, and part of the time that it must wait for or be denied one, or blocked, to be it. A process that never sleeps never waits for the
+other end, and one that keeps up is seldom denied what it needs. SSH and GridFTP have windows of their own, by which the other end sees a
+starved connection, or bursts that look like congestion, and not a closed window."""
 
 SLOW_START = 0.3
 """Part of the duration from which slow start is what the rate shows."""

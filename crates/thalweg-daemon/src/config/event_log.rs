@@ -1,14 +1,26 @@
 //! `[event_log]`: events on disk.
 
-use thalweg_api::EventBody;
+use std::path::PathBuf;
+
 use thalweg_config::{Document, Problem};
 use thalweg_wire::Bytes;
 
+use super::alerts::unknown_type;
 use super::table::EventLog;
-use crate::event_log::EventLogOptions;
 
 /// The smallest size: segments are a sixteenth of it, and an event may have 64 KiB.
 const MIN_SIZE: Bytes = Bytes(1 << 20);
+
+/// Options of the event log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventLogOptions {
+    /// Directory of the log.
+    pub folder: PathBuf,
+    /// The maximum size on disk.
+    pub max_size: Bytes,
+    /// Types of events to keep; `None`: all.
+    pub types: Option<Vec<String>>,
+}
 
 /// Reads the section; `None` without a directory.
 pub(super) fn read(document: &Document, problems: &mut Vec<Problem>) -> Option<EventLogOptions> {
@@ -16,14 +28,7 @@ pub(super) fn read(document: &Document, problems: &mut Vec<Problem>) -> Option<E
     if entry.max_size < MIN_SIZE {
         problems.push(entry.refuse(EventLog::max_size, format!("expected at least {MIN_SIZE}")));
     }
-    for name in entry.types.iter().flatten() {
-        if !EventBody::TYPES.contains(&name.as_str()) {
-            let known = EventBody::TYPES.join(", ");
-            problems.push(
-                entry.refuse(EventLog::types, format!("unknown type {name:?}: expected some of {known}")),
-            );
-        }
-    }
+    problems.extend(unknown_type(entry.types.iter().flatten()).map(|why| entry.refuse(EventLog::types, why)));
     let folder = entry.folder.as_ref().map(|folder| document.folder.join(folder));
     if folder.is_none() && entry.types.is_some() {
         problems.push(entry.refuse(EventLog::types, "requires folder"));

@@ -23,6 +23,7 @@
 //! the topology. Sources are not opened for the check: one that cannot be opened now may be later. What only a host can answer is checked
 //! by [`host`](crate::host).
 
+mod alerts;
 pub mod collector;
 pub mod control;
 mod emulation;
@@ -52,10 +53,12 @@ use std::sync::Arc;
 use thalweg_network::{NetworkState, Versions};
 use thalweg_wire::{BitRate, Nanos};
 
+pub use alerts::AlertConfig;
 pub use collector::CollectorConfig;
 pub(crate) use control::client_options;
 pub use control::{ActuatorConfig, ControlConfig, DeciderConfig};
 pub use error::ConfigError;
+pub use event_log::EventLogOptions;
 pub use flow_export::FlowExportConfig;
 pub(crate) use interfaces::{interfaces_in, missing as missing_interfaces};
 pub use isolation::{IsolationConfig, IsolatorConfig, OpenFlowIsolation};
@@ -69,14 +72,14 @@ pub use threshold::{FlowModel, RecorderOptions, SimulationOptions, ThresholdConf
 pub use transfers::{MailEncryption, MailOptions, TransferOptions};
 
 use super::emulation::EmulationConfig;
-use super::event_log::EventLogOptions;
 use super::log::LogOptions;
 pub(crate) use links::split_direction;
 use links::{LinkSelection, ParseLinkSelectionError};
 pub use table::Threads;
 use table::{
-    API, Api, COLLECTOR, CONTROL, Collector, Control, EMULATE, EVENT_LOG, Emulate, ISOLATION, Log, NETWORK,
-    Network, POLL, PROCESS, Process, RECORDS, RULE, Records, Rule, SAMPLES, SCHEMA, THRESHOLD, TRANSFERS,
+    ALERT, API, Api, COLLECTOR, CONTROL, Collector, Control, EMULATE, EVENT_LOG, Emulate, ISOLATION, Log,
+    NETWORK, Network, POLL, PROCESS, Process, RECORDS, RULE, Records, Rule, SAMPLES, SCHEMA, THRESHOLD,
+    TRANSFERS,
 };
 use thalweg_config::{Document, DocumentError, Format, Problem, Typed};
 use thalweg_http::access::{AccessOptions, Limits};
@@ -124,6 +127,8 @@ pub struct Config {
     pub samples: SampleOptions,
     /// The event log, if any.
     pub event_log: Option<EventLogOptions>,
+    /// Alerts.
+    pub alerts: Vec<AlertConfig>,
     /// File for flow records in JSON lines.
     pub records: Option<PathBuf>,
     /// Export of flow records as IPFIX and Parquet.
@@ -284,6 +289,10 @@ impl Config {
             true => event_log::read(document, problems),
             false => None,
         };
+        let alerts = match document.are_valid(&[&ALERT]) {
+            true => alerts::read(document, problems),
+            false => Vec::new(),
+        };
         let flow_export = match document.are_valid(&[&RECORDS]) {
             true => flow_export::read(document, &document.one(), problems),
             false => FlowExportConfig::default(),
@@ -317,6 +326,7 @@ impl Config {
             collectors,
             samples,
             event_log,
+            alerts,
             records: records.file.as_ref().map(|file| document.folder.join(file)),
             flow_export,
             transfers,

@@ -17,7 +17,7 @@ pub static SCHEMA: Schema = Schema::new(
     "configuration",
     &[
         &API, &LOG, &PROCESS, &NETWORK, &EMULATE, &COLLECTOR, &RULE, &CONTROL, &ISOLATION, &THRESHOLD, &POLL,
-        &SAMPLES, &EVENT_LOG, &RECORDS, &TRANSFERS,
+        &SAMPLES, &EVENT_LOG, &ALERT, &RECORDS, &TRANSFERS,
     ],
 );
 
@@ -572,6 +572,27 @@ section! {
         max_size: Bytes [Amount] default "64MiB",
         /// Types of events to keep.
         types: Vec<String> [Texts("types of events, such as congestion, decision and action")] or "all",
+    }
+}
+
+section! {
+    /// Alert: events that are sent to a webhook.
+    pub struct Alert in ALERT = ["alert"] {
+        /// Name in requests, log and metrics.
+        name: String [Text("a name")] needed,
+        /// URL of the webhook. It gets events as JSON by POST: `{"alert": NAME, "events": [...], "omitted_events": 0}`, with
+        /// events as in the API. A failed request is repeated.
+        webhook: WebUrl [parsed::<WebUrl>("a URL, such as \"https://hooks.example.net/thalweg\"").with_own_error()] needed,
+        /// File with the token of the header Authorization: Bearer. Only its owner may have access. Read at the start.
+        token_file: String [FILE] or "no token",
+        /// Types of events.
+        types: Vec<String> [Texts("types of events, such as congestion, link and collector")] or "all",
+        /// Link that the events name: SWITCH:pPORT:in or SWITCH:pPORT:out, or the ports at its ends.
+        link: String [Text("the name of a link, such as tor0:p3:out")] or "any",
+        /// Collector of the events; control is the controller.
+        collector: String [Text("the name of a collector")] or "any",
+        /// Least time between two requests. Events in between are sent together, at most 100.
+        min_interval: Nanos [Delay] default "1m",
     }
 }
 

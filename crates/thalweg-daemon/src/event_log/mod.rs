@@ -20,25 +20,15 @@ mod tests;
 mod writer;
 
 use std::io;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use thalweg_api::LoggedEvents;
-use thalweg_wire::{Bytes, Timestamp};
+use thalweg_wire::Timestamp;
+
+use crate::config::EventLogOptions;
 
 pub use query::{ParsePositionError, Position, Query};
 pub(crate) use writer::run_event_log;
-
-/// Options of the event log.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EventLogOptions {
-    /// Directory of the log.
-    pub folder: PathBuf,
-    /// The maximum size on disk.
-    pub max_size: Bytes,
-    /// Types of events to keep; `None`: all.
-    pub types: Option<Vec<String>>,
-}
 
 /// The event log of a running daemon.
 #[derive(Debug)]
@@ -80,17 +70,15 @@ impl Counters {
     }
 }
 
-impl EventLogOptions {
-    /// Whether events of a type are kept.
-    fn keeps(&self, kind: &str) -> bool {
-        self.types.as_ref().is_none_or(|types| types.iter().any(|kept| kept == kind))
-    }
-}
-
 impl EventLog {
     /// The log of the run of the daemon that began at this time.
     pub fn new(options: EventLogOptions, started: Timestamp) -> EventLog {
         EventLog { options, run: started.0, counters: Counters::default() }
+    }
+
+    /// Whether events of a type are kept.
+    fn keeps(&self, kind: &str) -> bool {
+        self.options.types.as_ref().is_none_or(|types| types.iter().any(|kept| kept == kind))
     }
 
     /// Returns what has been counted.

@@ -3,6 +3,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use thalweg_wire::Bytes;
+
 use super::*;
 use crate::api::convert;
 use crate::event::{CollectorState, Event, EventKind};

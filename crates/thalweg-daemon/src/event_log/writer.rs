@@ -57,7 +57,7 @@ impl Batch {
                         emitted: realtime().into(),
                     });
                 }
-                Some(Delivery::Event(published)) if log.options.keeps(published.event.kind.type_name()) => {
+                Some(Delivery::Event(published)) if log.keeps(published.event.kind.type_name()) => {
                     let event = convert(&published);
                     self.add(&LoggedEvent { event_id: event_id(published.id), event });
                     self.events += 1;

@@ -122,7 +122,10 @@ fn applications_use_an_emulated_network_from_creation_to_removal() {
     // Until the endpoints have found the secondary arbiter.
     let expected = ["running", "running", "running", "dead", "running"];
     let status = std::iter::repeat_with(|| lab.status()).find(|status| states(status) == expected).unwrap();
-    assert!(status["problems"][0].as_str().unwrap().starts_with("the arbiter is dead, `thalweg lab restart`"), "{status}");
+    assert!(
+        status["problems"][0].as_str().unwrap().starts_with("the arbiter is dead, `thalweg lab restart`"),
+        "{status}"
+    );
     lab.ping(&["10.0.0.3"]);
     Command::new("kill").args(["-9", &pids(&status)[2].to_string()]).status().unwrap();
     let text = std::iter::repeat_with(|| lab.run(&["status"], &[]).ended_with(0).stdout);

@@ -3,6 +3,7 @@
 use thalweg_api::problem::Code;
 
 use super::{counter, gauge};
+use crate::alerts::AlertCounts;
 use crate::event_log::EventLogCounts;
 use crate::metrics::{Metric, Samples, Snapshot};
 
@@ -31,6 +32,13 @@ pub(super) const ABOUT: &[Metric] = &[
         }
     }),
 ];
+
+/// Puts a number of each alert.
+fn put_alerts(snapshot: &Snapshot, out: &mut Samples<'_>, number: impl Fn(AlertCounts) -> u64) {
+    for alert in &*snapshot.parts.alerts {
+        out.put(&[alert.name()], number(alert.counts()));
+    }
+}
 
 /// Puts a number of the event log, if there is one.
 fn put_event_log(snapshot: &Snapshot, out: &mut Samples<'_>, number: impl Fn(EventLogCounts) -> u64) {
@@ -65,6 +73,21 @@ pub(super) const EVENTS_AND_API: &[Metric] = &[
         &[],
         "Failed attempts to write to the event log. They are repeated.",
         |s, out| put_event_log(s, out, |counts| counts.failures),
+    ),
+    counter("thalweg_alert_events_total", &["alert"], "Events sent to the webhook of an alert.", |s, out| {
+        put_alerts(s, out, |counts| counts.sent);
+    }),
+    counter(
+        "thalweg_alert_events_lost_total",
+        &["alert"],
+        "Events of an alert that were not sent: more than a request has, or left when the daemon stopped.",
+        |s, out| put_alerts(s, out, |counts| counts.lost),
+    ),
+    counter(
+        "thalweg_alert_requests_failed_total",
+        &["alert"],
+        "Failed requests to the webhook of an alert. They are repeated.",
+        |s, out| put_alerts(s, out, |counts| counts.failures),
     ),
     gauge("thalweg_subscribers", &[], "Event subscribers.", |s, out| out.put(&[], s.api.subscribers)),
     // The API.
