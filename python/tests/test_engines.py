@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,16 @@ def test_closing_an_engine_removes_temporary_files() -> None:
         engine.from_arrow(pa.table({"a": [1]}))
         scratch = engine.scratch
         assert list(scratch.iterdir())
+    assert not scratch.exists()
+
+
+def test_interim_files_go_with_an_engine_that_nobody_closed() -> None:
+    engine = connect("duckdb")
+    engine.from_arrow(pa.table({"a": [1]}))
+    scratch = engine.scratch
+    assert list(scratch.iterdir())
+    del engine
+    gc.collect()
     assert not scratch.exists()
 
 

@@ -6,6 +6,7 @@ import abc
 import itertools
 import shutil
 import tempfile
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from functools import cached_property
@@ -40,8 +41,9 @@ class Engine(abc.ABC):
             scratch: Directory for interim files; None: the system's directory for temporary files.
         """
         self._given = backend
-        self._own_scratch = tempfile.mkdtemp(prefix="thalweg-", dir=scratch)
-        self.scratch = Path(self._own_scratch)
+        self.scratch = Path(tempfile.mkdtemp(prefix="thalweg-", dir=scratch))
+        # Also if nobody closes the engine, such as in a notebook: when nothing uses it, or at the end of Python.
+        self._remove_scratch = weakref.finalize(self, shutil.rmtree, self.scratch, ignore_errors=True)
         self._numbers = itertools.count()
 
     @cached_property
@@ -177,7 +179,7 @@ class Engine(abc.ABC):
         """Releases all resources, including intermediate results."""
         if self._is_connected():
             self.backend.disconnect()
-        shutil.rmtree(self._own_scratch, ignore_errors=True)
+        self._remove_scratch()
 
     def __enter__(self) -> Self:
         return self
