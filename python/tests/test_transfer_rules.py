@@ -114,6 +114,7 @@ def test_a_host_that_takes_less_time_than_usual_is_blamed_if_nothing_else_is_mis
     }
     queued = {"send_rtt_sum_us": 1.9 * RTT_US * 100, "send_retransmitted_segments": lost(1e-3, REFERENCE)}
     assert verdict(rate_bps=0.68 * REFERENCE, **late, **queued)[0] == "receiver_cpu"
+    late["receive_process_wait_us"] = 0.45 * whole
     assert verdict(rate_bps=0.3 * REFERENCE, **late, **queued)[0] == "path_congestion", "in the rest the network was slow"
 
 

@@ -14,7 +14,8 @@
 //! | `config` | the configuration file |
 //! | `daemon`, `parts` | the parts of the daemon |
 //! | `lifecycle` | readiness and stop |
-//! | `event`, `names` | events, and the names of hosts and links in them |
+//! | `event`, `event_id`, `names` | events, and the names of hosts and links in them |
+//! | `event_log`, `alerts` | events on disk, and to webhooks |
 //! | `emulation` | one emulated network for all collectors |
 //! | `control` | the controller, which reroutes flows |
 //! | `isolation` | redirects cheetah flows to a scavenger queue |

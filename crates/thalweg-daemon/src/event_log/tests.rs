@@ -99,9 +99,9 @@ fn damaged_and_incomplete_lines_are_counted() {
     let log = run(options(folder.path()), 1, [link(1), link(2)]);
     let path = folder.path().join("events-0000000000000001-00000001.jsonl");
     let mut text = fs::read_to_string(&path).unwrap();
-    let half = text.len() / 3;
+    let beginning = text[..text.len() / 3].to_owned();
     text.push_str("{}\n");
-    text.push_str(&text[..half].to_owned());
+    text.push_str(&beginning);
     fs::write(&path, text).unwrap();
     let events = log.read(&all()).unwrap();
     assert_eq!((events.events.len(), events.unreadable), (2, 2));

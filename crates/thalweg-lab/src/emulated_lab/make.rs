@@ -197,9 +197,14 @@ fn start_processes(
 }
 
 /// Starts the arbiters and endpoints of a lab again that have ended. Returns their names.
+///
+/// While the secondary arbiter decides, the other one waits for it to fall silent: if both decided, each would emulate a network of its own for some of
+/// the hosts.
 pub(super) fn restart(record: &mut EmulationRecord, topology: &Topology) -> Result<Vec<String>, LabError> {
     let fabric = Namespace::named(record.prefix.name(FABRIC));
     let (mut started, processor) = (Vec::new(), record.processor);
+    let standby = record.identities(|role| *role == Role::Standby);
+    let has_standby = standby.into_iter().any(ProcessIdentity::is_running);
     for process in record.processes.clone() {
         if process.identity().is_running() {
             continue;
@@ -212,7 +217,11 @@ pub(super) fn restart(record: &mut EmulationRecord, topology: &Topology) -> Resu
             // An arbiter chooses its processor.
             Role::Arbiter | Role::Standby => ("", fabric.clone()),
         };
-        started.push(start(&fabric, &mut process.command(), record, process.role, host)?);
+        let waits_for = (process.role == Role::Arbiter && has_standby).then(|| Role::Standby.address());
+        started.push(start(&fabric, &mut process.command(waits_for), record, process.role, host)?);
+        // As it was started first.
+        record.set_command(process.role, process.command);
+        record.write()?;
     }
     wait_for_contact(&mut started)?;
     Ok(started.iter().map(Started::name).collect())

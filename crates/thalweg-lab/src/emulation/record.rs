@@ -97,10 +97,15 @@ impl ProcessRecord {
         ProcessRecord { role, pid, start_time, command: words.map(OsStr::to_owned).collect() }
     }
 
-    /// The command that starts the process again.
-    pub(crate) fn command(&self) -> Command {
+    /// The command that starts the process again, an arbiter as the secondary one of another if given.
+    pub(crate) fn command(&self, standby_of: Option<SocketAddr>) -> Command {
         let (program, arguments) = self.command.split_first().expect("a command has a program");
+        let (subcommand, arguments) = arguments.split_at(1.min(arguments.len()));
         let mut command = Command::new(program);
+        command.args(subcommand);
+        if let Some(address) = standby_of {
+            command.arg("--standby-of").arg(address.to_string());
+        }
         command.args(arguments);
         command
     }
@@ -190,6 +195,13 @@ impl EmulationRecord {
         }
     }
 
+    /// Sets the command that starts a process again.
+    pub(crate) fn set_command(&mut self, role: Role, command: Vec<OsString>) {
+        if let Some(known) = self.processes.iter_mut().find(|known| known.role == role) {
+            known.command = command;
+        }
+    }
+
     /// Whether all endpoints of the network have been started.
     pub(crate) fn has_endpoints_of(&self, topology: &Topology) -> bool {
         self.identities(|role| matches!(role, Role::Endpoint(_))).len() == topology.endpoints().len()
@@ -274,8 +286,11 @@ mod tests {
         assert_eq!(read.identities(|role| matches!(role, Role::Endpoint(_))), [3, 4].map(identity));
         assert_eq!(read.host_namespaces()[5], "rec-h5");
         assert!(!read.has_endpoints_of(&plan.topology), "two of six");
-        let again = read.processes[3].command();
+        let again = read.processes[3].command(None);
         assert_eq!(format!("{again:?}"), format!("{command:?}"));
+        let waiting = read.processes[0].command(Some(Role::Standby.address()));
+        let words: Vec<_> = waiting.get_args().collect();
+        assert_eq!(words, ["endpoint", "--standby-of", "127.0.0.1:6590", "--number", "7"]);
         record.set_process(ProcessRecord::new(Role::Standby, identity(9), &again));
         assert_eq!(record.identities(|_| true), [1, 9, 3, 4].map(identity));
     }
