@@ -16,6 +16,7 @@
 //! | `lifecycle` | readiness and stop |
 //! | `event`, `event_id`, `names` | events, and the names of hosts and links in them |
 //! | `event_log`, `alerts` | events on disk, and to webhooks |
+//! | `webhook` | POST requests |
 //! | `emulation` | one emulated network for all collectors |
 //! | `control` | the controller, which reroutes flows |
 //! | `isolation` | redirects cheetah flows to a scavenger queue |
@@ -65,5 +66,6 @@ mod supervisor;
 pub mod threshold;
 pub mod transfers;
 mod watchdog;
+mod webhook;
 
 pub use run::run;

@@ -63,11 +63,18 @@ struct Counters {
     failures: AtomicU64,
 }
 
-/// Whether an alert selects an event of this type.
-fn selects(config: &AlertConfig, kind: &str, event: &Event) -> bool {
-    config.types.as_ref().is_none_or(|types| types.iter().any(|wanted| wanted == kind))
-        && config.collector.as_ref().is_none_or(|wanted| *wanted == event.collector)
-        && config.link.as_deref().is_none_or(|wanted| link_of(&event.body) == Some(wanted))
+/// Returns an event if an alert selects it. Those of other types are not converted.
+fn selected(
+    config: &AlertConfig,
+    published: &Published,
+    convert: impl Fn(&Published) -> Event,
+) -> Option<Event> {
+    let kind = published.event.kind.type_name();
+    let is_of_type = config.types.as_ref().is_none_or(|types| types.iter().any(|wanted| wanted == kind));
+    let event = is_of_type.then(|| convert(published))?;
+    let is_selected = config.collector.as_ref().is_none_or(|wanted| *wanted == event.collector)
+        && config.link.as_deref().is_none_or(|wanted| link_of(&event.body) == Some(wanted));
+    is_selected.then_some(event)
 }
 
 /// Returns the name of the link that an event names, if any.
@@ -117,8 +124,7 @@ pub(crate) fn run_alert(
             match delivery {
                 Delivery::Lost { count, .. } => pending.add_missing(count),
                 Delivery::Event(published) => {
-                    let event = convert(&published);
-                    if selects(config, published.event.kind.type_name(), &event) {
+                    if let Some(event) = selected(config, &published, &convert) {
                         pending.add(event);
                     }
                 }

@@ -5,11 +5,10 @@ use std::time::Duration;
 use serde::Serialize;
 use thalweg_api::Event;
 use thalweg_wire::Secret;
-use thalweg_wire::web_url::hide_secrets_within;
-use ureq::Agent;
 
 use super::pending::Pending;
 use crate::config::AlertConfig;
+use crate::webhook::WebhookClient;
 
 /// Timeout of a request.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -26,19 +25,13 @@ struct Body<'a> {
 pub(super) struct Sender<'a> {
     config: &'a AlertConfig,
     token: Option<&'a Secret>,
-    agent: Agent,
+    client: WebhookClient,
 }
 
 impl<'a> Sender<'a> {
     /// A sender that has no connection yet.
     pub(super) fn new(config: &'a AlertConfig, token: Option<&'a Secret>) -> Sender<'a> {
-        let agent = Agent::config_builder()
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .timeout_global(Some(TIMEOUT))
-            .build()
-            .new_agent();
-        Sender { config, token, agent }
+        Sender { config, token, client: WebhookClient::new(TIMEOUT) }
     }
 
     /// Sends events. A status of 200 to 299 is success.
@@ -49,16 +42,6 @@ impl<'a> Sender<'a> {
         let AlertConfig { name, webhook, .. } = self.config;
         let body = Body { alert: name, events: pending.events(), omitted_events: pending.omitted() };
         let body = serde_json::to_string(&body).map_err(|error| error.to_string())?;
-        let request = self.agent.post(webhook.expose()).content_type("application/json");
-        let request = match self.token {
-            Some(token) => request.header("authorization", format!("Bearer {}", token.expose())),
-            None => request,
-        };
-        let response = request.send(body);
-        let status = response.map_err(|error| hide_secrets_within(&error.to_string()))?.status();
-        match status.is_success() {
-            true => Ok(()),
-            false => Err(format!("status {status}")),
-        }
+        self.client.post(webhook, self.token, &body)
     }
 }

@@ -128,11 +128,10 @@ fn events_are_selected_by_type_link_and_collector() {
     let mut subscriber = hub.subscribe(Some(0));
     hub.publish(link(true));
     let Some(Delivery::Event(published)) = subscriber.next_delivery(&hub) else { panic!("it is there") };
-    let event = convert::event(&published);
     let selects = |change: &dyn Fn(&mut AlertConfig)| {
         let mut config = config("http://localhost/");
         change(&mut config);
-        super::selects(&config, published.event.kind.type_name(), &event)
+        super::selected(&config, &published, convert::event).is_some()
     };
     assert!(selects(&|_| ()) && selects(&|config| config.types = None));
     assert!(!selects(&|config| config.types = Some(vec!["decision".to_owned()])));

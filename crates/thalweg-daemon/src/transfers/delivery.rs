@@ -8,11 +8,10 @@ use lettre::transport::smtp::authentication::Credentials;
 use lettre::transport::smtp::client::{Tls, TlsParameters};
 use lettre::{Message, SmtpTransport, Transport as _};
 use thalweg_api::{Delivery, ReportSubject, TransferReportFile};
-use thalweg_wire::web_url::hide_secrets_within;
 use thalweg_wire::{Secret, WebUrl};
-use ureq::Agent;
 
 use crate::config::{MailEncryption, MailOptions};
+use crate::webhook::WebhookClient;
 
 /// Timeout of a delivery.
 const TIMEOUT: Duration = Duration::from_secs(20);
@@ -31,18 +30,13 @@ pub(super) struct Undelivered {
 pub(super) struct Deliverer {
     mail: Option<MailOptions>,
     password: Option<Secret>,
-    agent: Agent,
+    webhooks: WebhookClient,
 }
 
 impl Deliverer {
     /// Creates a deliverer, with the password of the mail server.
     pub(super) fn new(mail: Option<MailOptions>, password: Option<Secret>) -> Deliverer {
-        let config = Agent::config_builder()
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .timeout_global(Some(TIMEOUT))
-            .build();
-        Deliverer { mail, password, agent: config.new_agent() }
+        Deliverer { mail, password, webhooks: WebhookClient::new(TIMEOUT) }
     }
 
     /// Returns why a delivery is impossible; `None` if it is not.
@@ -92,14 +86,7 @@ impl Deliverer {
 
     fn post(&self, url: &str, json: &str) -> Result<(), String> {
         let url: WebUrl = url.parse().map_err(|error| format!("webhook: {error}"))?;
-        let response = self.agent.post(url.expose()).content_type("application/json").send(json);
-        let status = response
-            .map_err(|error| format!("webhook: {}", hide_secrets_within(&error.to_string())))?
-            .status();
-        match status.is_success() {
-            true => Ok(()),
-            false => Err(format!("webhook: status {status}")),
-        }
+        self.webhooks.post(&url, None, json).map_err(|error| format!("webhook: {error}"))
     }
 
     fn send(&self, to: &str, report: &TransferReportFile, html: &str) -> Result<(), String> {
