@@ -43,7 +43,7 @@ pub struct Link {
     pub rate: Rate,
     /// The smoothed rate in bits per second, at most the capacity. `thalweg top` and the metrics show this one.
     pub smoothed_bps: f64,
-    /// The greatest `smoothed_bps` within the last one to two minutes of packet time, so that who reads once a minute misses none.
+    /// The greatest `smoothed_bps` within the last one to two minutes of packet time, so that a reader who comes once a minute misses none.
     pub peak_bps: f64,
     /// `smoothed_bps` divided by `capacity_bps`.
     pub utilisation: f64,

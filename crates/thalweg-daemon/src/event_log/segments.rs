@@ -106,7 +106,7 @@ impl Segments {
             file: None,
             length: 0,
         };
-        // The clock may have been set back: names of a run must not sort before earlier ones of their own.
+        // There are some of this run if the clock was set back and another daemon started at the same time: their numbers continue.
         let of_run = list(folder)?.into_iter().filter(|segment| segment.run == run);
         segments.current.number = of_run.map(|segment| segment.number).max().unwrap_or(0);
         segments.prune()?;

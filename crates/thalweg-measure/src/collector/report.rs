@@ -37,7 +37,7 @@ pub struct LinkReport {
     pub rate: Estimate,
     /// The smoothed sum of rates, in bits per second; at most the capacity.
     pub smoothed: f64,
-    /// The greatest smoothed sum within the last one to two minutes of packet time, so that who reads once a minute misses none; at most the
+    /// The greatest smoothed sum within the last one to two minutes of packet time, so that a reader who comes once a minute misses none; at most the
     /// capacity.
     pub peak: f64,
     /// `smoothed` as a share of the capacity.

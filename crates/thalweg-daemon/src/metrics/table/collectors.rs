@@ -375,8 +375,8 @@ pub(super) const COLLECTORS: &[Metric] = &[
     gauge(
         "thalweg_link_peak_utilisation_ratio",
         LINK,
-        "Greatest smoothed rate within the last one to two minutes of packet time, divided by capacity: bursts of milliseconds remain visible to who reads \
-                 once a minute.",
+        "Greatest smoothed rate within the last one to two minutes of packet time, divided by capacity: bursts of milliseconds remain visible to a reader \
+                 who comes once a minute.",
         |s, out| each_link(s, out, |link| link.peak / link.capacity.0 as f64),
     ),
     gauge("thalweg_link_flows", LINK, "Flow directions on the link with a rate above zero.", |s, out| {
