@@ -7,7 +7,8 @@
 //! | [`store`] | hourly Parquet files, behind a write-ahead spool |
 //! | [`analyse`] | flow reconstruction and parallel flowsets from stored records, in bounded memory |
 //! | [`read`] | reads stored records, column by column |
-//! | [`top`] | the largest groups of stored records |
+//! | [`select`] | the records of a store that were received in a time range and match a filter |
+//! | [`top`] | the largest groups of stored records, and traffic over time |
 //! | [`kafka`] | sends flow records to Kafka |
 //! | [`handoff`] | sends locally metered flows to a collector, the store, or both |
 //! | [`metered`] | converts locally metered flows to rows |
@@ -24,5 +25,6 @@ pub mod metered;
 pub mod read;
 pub mod recording;
 pub mod schema;
+pub mod select;
 pub mod store;
 pub mod top;

@@ -181,6 +181,29 @@ impl Expression {
         }
     }
 
+    /// Whether the expression compares a field.
+    pub(super) fn uses(&self, field: Field) -> bool {
+        let has = |subject: &Subject| match subject.which {
+            Which::First => subject.fields[0] == field,
+            Which::Second => subject.fields[1] == field,
+            Which::Either | Which::Both => subject.fields.contains(&field),
+        };
+        match self {
+            Expression::And(parts) | Expression::Or(parts) => parts.iter().any(|part| part.uses(field)),
+            Expression::Not(inner) => inner.uses(field),
+            Expression::Any => false,
+            Expression::Family(_) => field == Field::SrcAddress,
+            Expression::Cheetah => field == Field::Cheetah,
+            Expression::Address(subject, _) | Expression::OneOf(subject, _) => has(subject),
+            Expression::Number(subject, ..) => {
+                let restricted = [Field::TcpFlags, Field::IcmpType, Field::IcmpCode];
+                has(subject)
+                    || field == Field::Protocol && restricted.iter().any(|of| subject.fields.contains(of))
+            }
+            Expression::Flags { .. } => matches!(field, Field::TcpFlags | Field::Protocol),
+        }
+    }
+
     /// Whether the expression needs parentheses inside another.
     fn is_list(&self) -> bool {
         matches!(self, Expression::And(_) | Expression::Or(_))

@@ -100,6 +100,11 @@ impl FlowFilter {
         self.expression.is_none()
     }
 
+    /// Whether the result depends on a field.
+    pub fn uses(&self, field: Field) -> bool {
+        self.expression.as_ref().is_some_and(|expression| expression.uses(field))
+    }
+
     /// Returns the source text, without blanks around it.
     pub fn text(&self) -> &str {
         &self.text

@@ -6,13 +6,14 @@ use thalweg_wire::flow_export::Address;
 
 use super::flow::{Flow, Reconstruction};
 use super::flowset::{Flowset, FlowsetBuilder};
+use super::largest::{FlowsetOrder, Largest};
 use super::order::{KeyedIndex, MAX_ROWS, Orderer};
 use super::partitions::{Partition, Spill, WorkerPartitions};
 use super::row::{Fields, Narrow, Row, Wide};
 use super::scatter::Scattered;
 use super::table::{FlowTable, FlowsetTable, Table};
 use super::write::{MIN_PAGE_ROWS, TableFile};
-use super::{AnalyseError, Options, Outputs, Statistics};
+use super::{AnalyseError, Options, Statistics, Wanted};
 use crate::read::scan::Tick;
 
 /// Partitions per thread and round; results are written after each round.
@@ -26,6 +27,7 @@ struct Job<'a> {
     ranks: &'a [u32],
     flows_wanted: bool,
     flowsets_wanted: bool,
+    largest: Option<(FlowsetOrder, usize)>,
 }
 
 /// Rows per transposition into columns; they fit the first-level cache.
@@ -37,6 +39,7 @@ struct Assembled {
     flows: FlowTable,
     flowsets: FlowsetTable,
     statistics: Statistics,
+    largest: Largest,
     /// Rows not transposed yet.
     new_flows: Vec<Flow>,
     new_flowsets: Vec<Flowset>,
@@ -45,19 +48,20 @@ struct Assembled {
 /// Assembles all partitions and writes the results.
 pub(super) fn assemble(
     scattered: Scattered,
-    outputs: &Outputs,
+    Wanted { outputs, largest }: Wanted<'_>,
     options: &Options,
     spill: &Spill,
     ranks: &[u32],
     progress: &mut Tick<'_, AnalyseError>,
-) -> Result<Statistics, AnalyseError> {
+) -> Result<(Statistics, Vec<Flowset>), AnalyseError> {
     let mut results = Results {
         flows: TableFile::create(outputs.flows.as_deref())?,
         flowsets: TableFile::create(outputs.flowsets.as_deref())?,
+        largest: Largest::new(largest),
         statistics: Statistics::default(),
     };
     let (flows_wanted, flowsets_wanted) = (results.flows.is_wanted(), results.flowsets.is_wanted());
-    let job = Job { options, spill, ranks, flows_wanted, flowsets_wanted };
+    let job = Job { options, spill, ranks, flows_wanted, flowsets_wanted, largest };
     let mut done = 0;
     let mut advance = |rows: usize| {
         done += rows as u64;
@@ -67,19 +71,21 @@ pub(super) fn assemble(
     job.assemble_all::<Wide>(&scattered.wide, &mut results, &mut advance)?;
     results.flows.finish()?;
     results.flowsets.finish()?;
-    Ok(results.statistics)
+    Ok((results.statistics, results.largest.into_sorted()))
 }
 
 /// The files being written.
 struct Results {
     flows: TableFile<FlowTable>,
     flowsets: TableFile<FlowsetTable>,
+    largest: Largest,
     statistics: Statistics,
 }
 
 impl Results {
     fn write(&mut self, assembled: &mut Assembled) -> Result<(), AnalyseError> {
         self.statistics.add(&std::mem::take(&mut assembled.statistics));
+        self.largest.append(&mut assembled.largest);
         self.flows.append(&mut assembled.flows)?;
         self.flowsets.append(&mut assembled.flowsets)
     }
@@ -205,7 +211,7 @@ impl<'a, R: Row> Assembler<'a, R> {
                 options.tau_us,
                 options.working_bytes() / size_of::<Flow>(),
             ),
-            out: Assembled::default(),
+            out: Assembled { largest: Largest::new(job.largest), ..Assembled::default() },
         };
         Assembler { job, rows: Vec::new(), orderer: Orderer::default(), builder }
     }
@@ -231,7 +237,7 @@ impl<'a, R: Row> Assembler<'a, R> {
                 outcomes.push((number, Outcome::TooLarge(partition)));
                 continue;
             }
-            let mut all = Assembled::default();
+            let mut all = Assembled { largest: Largest::new(self.job.largest), ..Assembled::default() };
             self.assemble(partition, &mut |assembled| {
                 all.append(assembled);
                 Ok(())
@@ -358,6 +364,7 @@ impl Assembled {
     fn add_flowset(&mut self, job: Job<'_>, set: &Flowset) {
         self.statistics.flowsets += 1;
         self.statistics.single_flows += u64::from(set.flows == 1);
+        self.largest.push(set);
         if job.flowsets_wanted {
             self.new_flowsets.push(*set);
             if self.new_flowsets.len() == BATCH {
@@ -370,6 +377,7 @@ impl Assembled {
     /// Moves the results of `other` to the end.
     fn append(&mut self, other: &mut Assembled) {
         self.statistics.add(&std::mem::take(&mut other.statistics));
+        self.largest.append(&mut other.largest);
         self.flows.append(&mut other.flows);
         self.flowsets.append(&mut other.flowsets);
     }

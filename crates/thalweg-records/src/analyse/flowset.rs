@@ -31,26 +31,35 @@ impl Rule {
 
 /// A parallel flowset; a single flow if `flows` is 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Flowset {
-    pub(super) source_address: Address,
-    pub(super) destination_address: Address,
-    pub(super) flow_start_us: i64,
-    pub(super) flow_end_us: i64,
-    pub(super) flows: i64,
-    pub(super) octets: i64,
-    pub(super) packets: i64,
-    pub(super) source_as: u32,
-    pub(super) destination_as: u32,
+pub struct Flowset {
+    /// Source of all flows.
+    pub source_address: Address,
+    /// Destination of all flows.
+    pub destination_address: Address,
+    /// Time of the first packet, microseconds since 1970 (UTC).
+    pub flow_start_us: i64,
+    /// Time of the last packet.
+    pub flow_end_us: i64,
+    /// Number of flows.
+    pub flows: i64,
+    /// Bytes of the IP layer, scaled by the sampling interval.
+    pub octets: i64,
+    /// Packets, scaled by the sampling interval.
+    pub packets: i64,
+    /// Autonomous system of the source; 0 if unknown.
+    pub source_as: u32,
+    /// Autonomous system of the destination; 0 if unknown.
+    pub destination_as: u32,
 }
 
 impl Flowset {
     /// Returns the duration of equation 2.3, but until the latest end of all flows. The flow that starts last may end earlier.
-    pub(super) fn duration_us(&self) -> i64 {
+    pub fn duration_us(&self) -> i64 {
         self.flow_end_us - self.flow_start_us
     }
 
     /// Returns bits per second over the duration; `None` if the duration is 0.
-    pub(super) fn rate_bps(&self) -> Option<f64> {
+    pub fn rate_bps(&self) -> Option<f64> {
         let bits = self.octets.saturating_mul(8) as f64;
         (self.duration_us() > 0).then(|| bits * 1e6 / self.duration_us() as f64)
     }

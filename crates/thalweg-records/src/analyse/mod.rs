@@ -29,6 +29,7 @@ mod elephant;
 mod error;
 mod flow;
 mod flowset;
+mod largest;
 mod options;
 mod order;
 mod packed;
@@ -43,14 +44,16 @@ mod write;
 pub(crate) mod tests;
 
 pub use error::AnalyseError;
-pub use flowset::Rule;
+pub use flowset::{Flowset, Rule};
+pub use largest::FlowsetOrder;
 pub use options::Options;
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use crate::read::Source;
+use crate::read::{RowSet, Source};
+use crate::select::Selection;
 use partitions::Spill;
 use points::Points;
 
@@ -61,6 +64,14 @@ pub struct Outputs {
     pub flows: Option<PathBuf>,
     /// File of the flowsets.
     pub flowsets: Option<PathBuf>,
+}
+
+/// What to do with the results.
+#[derive(Clone, Copy)]
+struct Wanted<'a> {
+    outputs: &'a Outputs,
+    /// Which flowsets to return, and how many.
+    largest: Option<(FlowsetOrder, usize)>,
 }
 
 /// Counters of an analysis.
@@ -123,31 +134,64 @@ pub fn analyse(
     progress: &mut Progress<'_>,
 ) -> Result<Statistics, AnalyseError> {
     options.check()?;
-    let sources =
-        paths.iter().map(|path| Source::read_footer(path, block::check)).collect::<Result<Vec<_>, _>>()?;
-    let records: u64 = sources.iter().flat_map(|source| &source.row_groups).sum();
+    let sources = Source::read_footers(paths, block::check)?;
     let beside = outputs.flows.as_deref().or(outputs.flowsets.as_deref()).and_then(Path::parent);
     let directory = match beside {
         Some(directory) if directory.as_os_str().is_empty() => Path::new(".").to_owned(),
         Some(directory) => directory.to_owned(),
         None => std::env::temp_dir(),
     };
-    let spill = Spill::new(&directory);
+    let wanted = Wanted { outputs, largest: None };
+    Ok(run(&sources, None, wanted, &directory, options, progress)?.0)
+}
+
+/// Returns the largest flowsets of selected records, the largest first, and counters. Files of records that exceed memory are
+/// written to the system's directory for temporary files.
+///
+/// # Errors
+/// As [`analyse`].
+pub fn largest_flowsets(
+    selection: &Selection,
+    (order, limit): (FlowsetOrder, usize),
+    options: &Options,
+    progress: &mut Progress<'_>,
+) -> Result<(Vec<Flowset>, Statistics), AnalyseError> {
+    options.check()?;
+    let wanted = Wanted { outputs: &Outputs::default(), largest: Some((order, limit)) };
+    let left_out = selection.left_out();
+    let (statistics, largest) =
+        run(selection.sources(), left_out, wanted, &std::env::temp_dir(), options, progress)?;
+    Ok((largest, statistics))
+}
+
+/// Makes both passes over the rows that are not in `left_out`.
+fn run(
+    sources: &[Source],
+    left_out: Option<&RowSet>,
+    wanted: Wanted<'_>,
+    directory: &Path,
+    options: &Options,
+    progress: &mut Progress<'_>,
+) -> Result<(Statistics, Vec<Flowset>), AnalyseError> {
+    let records: u64 = sources.iter().map(Source::rows).sum();
+    let spill = Spill::new(directory);
     let points = Mutex::new(Points::default());
     let mut progress = |done: u64| match progress(done, 2 * records) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => Err(AnalyseError::Interrupted),
     };
 
-    let scattered = scatter::scatter(&sources, records, options, &spill, &points, &mut progress)?;
+    let input = scatter::Input { sources, left_out, records };
+    let scattered = scatter::scatter(input, options, &spill, &points, &mut progress)?;
     let points = points.into_inner().expect("no worker panicked");
     let mut statistics = scattered.statistics.clone();
     let ranks = points.ranks();
-    let assembled = assemble::assemble(scattered, outputs, options, &spill, &ranks, &mut |done| {
-        progress(records + done)
-    })?;
+    let (assembled, largest) =
+        assemble::assemble(scattered, wanted, options, &spill, &ranks, &mut |done| progress(records + done))?;
+    // Rows that are left out are not assembled.
+    progress(2 * records)?;
     statistics.add(&assembled);
     statistics.observation_points = points.len() as u64;
     statistics.spilled_bytes = spill.bytes();
-    Ok(statistics)
+    Ok((statistics, largest))
 }

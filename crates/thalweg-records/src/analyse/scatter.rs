@@ -8,13 +8,23 @@ use super::partitions::{Spill, WorkerPartitions};
 use super::points::{MAX_POINTS, Point, PointCache, Points};
 use super::row::{Fields, Narrow, SOURCE_BITS, Wide};
 use super::{AnalyseError, Options, Statistics};
-use crate::read::Source;
 use crate::read::scan::{RowGroups, Tick, scan};
+use crate::read::{RowSet, Source};
 
 /// Target number of rows per partition: with the memory for ordering, as much as the second-level cache holds.
 const ROWS_PER_PARTITION: u64 = 1 << 14;
 /// Maximum number of partitions, as a power of two, so that a partition has the pairs of few sources.
 const MAX_BITS: u32 = SOURCE_BITS;
+
+/// The records to read.
+#[derive(Clone, Copy)]
+pub(super) struct Input<'a> {
+    pub(super) sources: &'a [Source],
+    /// Rows that do not count.
+    pub(super) left_out: Option<&'a RowSet>,
+    /// Number of rows in `sources`.
+    pub(super) records: u64,
+}
 
 /// All records in their partitions, for each worker.
 pub(super) struct Scattered {
@@ -25,19 +35,23 @@ pub(super) struct Scattered {
 
 /// Reads and distributes all records.
 pub(super) fn scatter(
-    sources: &[Source],
-    records: u64,
+    input: Input<'_>,
     options: &Options,
     spill: &Spill,
     points: &Mutex<Points>,
     progress: &mut Tick<'_, AnalyseError>,
 ) -> Result<Scattered, AnalyseError> {
     let worker = |groups: &mut RowGroups<'_>, tick: &mut Tick<'_, AnalyseError>| {
-        let mut scatterer = Scatterer::new(records, options, spill, points);
+        let mut scatterer = Scatterer::new(input.records, options, spill, points);
         let mut block = Block::new();
         for (source, group) in groups {
+            let left_out = input.left_out.map(|left_out| left_out.of_group(source, group));
+            let mut done = 0;
             block::read(source, group, &mut block, |block| {
-                scatterer.add_block(source, block)?;
+                let is_left_out =
+                    |at: usize| left_out.as_ref().is_some_and(|left_out| left_out.contains(done + at as u64));
+                scatterer.add_block(source, block, is_left_out)?;
+                done += block.rows as u64;
                 tick(block.rows as u64)
             })?;
         }
@@ -48,7 +62,7 @@ pub(super) fn scatter(
         done += rows;
         progress(done)
     };
-    let scattered = scan(sources, options.threads, worker, &mut advance, || AnalyseError::Interrupted)?;
+    let scattered = scan(input.sources, options.threads, worker, &mut advance, || AnalyseError::Interrupted)?;
     let mut scattered = scattered.into_iter();
     let mut all = scattered.next().expect("at least one worker");
     for other in scattered {
@@ -85,9 +99,14 @@ impl<'a> Scatterer<'a> {
         }
     }
 
-    fn add_block(&mut self, source: &Source, block: &Block) -> Result<(), AnalyseError> {
-        self.statistics.records += block.rows as u64;
-        for at in 0..block.rows {
+    fn add_block(
+        &mut self,
+        source: &Source,
+        block: &Block,
+        is_left_out: impl Fn(usize) -> bool,
+    ) -> Result<(), AnalyseError> {
+        for at in (0..block.rows).filter(|&at| !is_left_out(at)) {
+            self.statistics.records += 1;
             let fields = self.read_fields(source, block, at)?;
             let (from, to) = (block.source_address[at], block.destination_address[at]);
             match (from.as_v4(), to.as_v4()) {

@@ -54,6 +54,16 @@ pub enum ReadError {
 }
 
 impl ReadError {
+    /// Returns the file.
+    pub fn path(&self) -> &Path {
+        match self {
+            ReadError::Io { path, .. }
+            | ReadError::Parquet { path, .. }
+            | ReadError::Column { path, .. }
+            | ReadError::Value { path, .. } => path,
+        }
+    }
+
     pub(super) fn io(path: &Path) -> impl FnOnce(io::Error) -> ReadError {
         move |source| ReadError::Io { path: path.to_owned(), source }
     }

@@ -11,6 +11,7 @@ mod error;
 pub(crate) mod field;
 mod hybrid;
 mod malformed;
+mod rows;
 pub(crate) mod scan;
 mod value;
 
@@ -21,12 +22,14 @@ use parquet::basic::{LogicalType, TimeUnit};
 use parquet::data_type::DataType;
 use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::statistics::Statistics;
 use parquet::schema::types::SchemaDescriptor;
 
 pub(crate) use column::Column;
 pub use error::ReadError;
 pub(crate) use error::system_error;
 use field::Field;
+pub(crate) use rows::{GroupRows, RowSet};
 use value::Value;
 
 /// Rows per block: its columns fit the second-level cache.
@@ -38,21 +41,79 @@ pub(crate) struct Source {
     pub(crate) path: PathBuf,
     /// Number of rows of each row group.
     pub(crate) row_groups: Vec<u64>,
+    /// Row groups that are not read; empty: all are.
+    pub(crate) skipped: Vec<bool>,
+    /// Number of rows of all files before this one.
+    first_row: u64,
 }
 
+/// The smallest and the largest value of a column in each row group, if the file says so.
+pub(crate) type Bounds = Vec<Option<(i64, i64)>>;
+
 impl Source {
-    /// Reads the footer. `check` checks for the columns needed, before any work is done.
-    pub(crate) fn read_footer(
+    /// Reads the footers of files. `check` checks for the columns needed, before any work is done.
+    pub(crate) fn read_footers(
+        paths: &[PathBuf],
+        check: impl Fn(&Schema<'_>) -> Result<(), ReadError>,
+    ) -> Result<Vec<Source>, ReadError> {
+        let read = |path: &PathBuf| {
+            let file = open(path)?;
+            check(&Schema { path, columns: file.metadata().file_metadata().schema_descr() })?;
+            Ok(Source::of(path, &file))
+        };
+        let mut sources = paths.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+        Source::number(&mut sources);
+        Ok(sources)
+    }
+
+    /// Reads the footer of a file, with the bounds of a column.
+    pub(crate) fn read_bounds(
         path: &Path,
-        check: impl FnOnce(&Schema<'_>) -> Result<(), ReadError>,
-    ) -> Result<Source, ReadError> {
+        field: &'static Field<i64>,
+    ) -> Result<(Source, Bounds), ReadError> {
         let file = open(path)?;
-        check(&Schema { path, columns: file.metadata().file_metadata().schema_descr() })?;
+        let column = Schema { path, columns: file.metadata().file_metadata().schema_descr() }.find(field)?;
+        let bounds = |group: &RowGroupMetaData| match group.column(column).statistics() {
+            Some(Statistics::Int64(bounds)) => Some((*bounds.min_opt()?, *bounds.max_opt()?)),
+            _ => None,
+        };
+        let bounds = file.metadata().row_groups().iter().map(bounds).collect();
+        Ok((Source::of(path, &file), bounds))
+    }
+
+    fn of(path: &Path, file: &SerializedFileReader<File>) -> Source {
         let rows = |group: &RowGroupMetaData| u64::try_from(group.num_rows()).unwrap_or(0);
-        Ok(Source {
-            path: path.to_owned(),
-            row_groups: file.metadata().row_groups().iter().map(rows).collect(),
-        })
+        let row_groups = file.metadata().row_groups().iter().map(rows).collect();
+        Source { path: path.to_owned(), row_groups, skipped: Vec::new(), first_row: 0 }
+    }
+
+    /// Numbers the rows of all files, the skipped ones included.
+    pub(crate) fn number(sources: &mut [Source]) {
+        let mut rows = 0;
+        for source in sources {
+            source.first_row = rows;
+            rows = source.end_row();
+        }
+    }
+
+    /// Returns the row groups to read.
+    pub(crate) fn groups(&self) -> impl Iterator<Item = usize> {
+        (0..self.row_groups.len()).filter(|&group| self.skipped.get(group) != Some(&true))
+    }
+
+    /// Returns the number of rows to read.
+    pub(crate) fn rows(&self) -> u64 {
+        self.groups().map(|group| self.row_groups[group]).sum()
+    }
+
+    /// Returns the number of the first row of a row group in all files.
+    pub(crate) fn first_row(&self, group: usize) -> u64 {
+        self.first_row + self.row_groups[..group].iter().sum::<u64>()
+    }
+
+    /// Returns the number of the row after the last one, in all files.
+    pub(crate) fn end_row(&self) -> u64 {
+        self.first_row(self.row_groups.len())
     }
 
     /// Opens a row group.

@@ -24,9 +24,8 @@ pub(crate) fn scan<W: Send, E: Send>(
     advance: &mut Tick<'_, E>,
     interrupted: impl Fn() -> E + Sync,
 ) -> Result<Vec<W>, E> {
-    let groups = |source: &Source| source.row_groups.len();
     let units: Vec<_> =
-        sources.iter().flat_map(|source| (0..groups(source)).map(move |group| (source, group))).collect();
+        sources.iter().flat_map(|source| source.groups().map(move |group| (source, group))).collect();
     let next = AtomicUsize::new(0);
     let take = || units.get(next.fetch_add(1, Ordering::Relaxed)).copied();
     if threads == 1 {

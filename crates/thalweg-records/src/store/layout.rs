@@ -66,13 +66,13 @@ impl fmt::Display for Stem {
 }
 
 /// Returns the directory names of an hour's partition, which sort chronologically.
-pub(super) fn partition(time: Timestamp) -> [String; 2] {
+pub(crate) fn partition(time: Timestamp) -> [String; 2] {
     let time = time.to_string();
     [format!("date={}", &time[..10]), format!("hour={}", &time[11..13])]
 }
 
 /// Returns the hour directories of a dataset, oldest first, with their partition names.
-pub(super) fn hours(dataset: &Path) -> io::Result<Vec<([String; 2], PathBuf)>> {
+pub(crate) fn hours(dataset: &Path) -> io::Result<Vec<([String; 2], PathBuf)>> {
     let mut hours = Vec::new();
     for (date, path) in directories(dataset, "date=")? {
         for (hour, path) in directories(&path, "hour=")? {
@@ -81,6 +81,29 @@ pub(super) fn hours(dataset: &Path) -> io::Result<Vec<([String; 2], PathBuf)>> {
     }
     hours.sort();
     Ok(hours)
+}
+
+/// Returns the time at which the hour of these directories starts, in microseconds since 1970; `None` if they are of no hour.
+pub(crate) fn hour_start_us([date, hour]: &[String; 2]) -> Option<i64> {
+    let date = date.strip_prefix("date=")?;
+    let hour: i64 = hour.strip_prefix("hour=")?.parse().ok()?;
+    let mut numbers = date.splitn(3, '-').map(|number| number.parse::<i64>().ok());
+    let (year, month, day) = (numbers.next()??, numbers.next()??, numbers.next()??);
+    if !(1970..10_000).contains(&year)
+        || !(1..=12).contains(&month)
+        || !(1..=31).contains(&day)
+        || !(0..24).contains(&hour)
+    {
+        return None;
+    }
+    // Days of the proleptic Gregorian calendar, with years that begin in March (Hinnant 2014, `days_from_civil`).
+    let year = if month <= 2 { year - 1 } else { year };
+    let (era, month) = (year / 400, (month + 9) % 12);
+    let year_of_era = year - era * 400;
+    let day_of_year = (153 * month + 2) / 5 + day - 1;
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    let days = era * 146_097 + day_of_era - 719_468;
+    Some((days * 24 + hour) * 3_600_000_000)
 }
 
 fn directories(path: &Path, prefix: &str) -> io::Result<Vec<(String, PathBuf)>> {
@@ -112,6 +135,21 @@ mod tests {
         let segment = Path::new("spool").join(format!("{stem}.spool"));
         let parsed = Stem::parse(&segment, "collect").unwrap();
         assert_eq!((parsed.file(), parsed.sequence()), (file, 42));
+    }
+
+    #[test]
+    fn the_start_of_an_hour_follows_from_its_directories() {
+        for us in
+            [0, 951_782_400_000_000, 1_709_251_199_000_000, 1_795_352_700_000_000, 4_102_444_800_000_000]
+        {
+            let names = partition(Timestamp(us * 1000));
+            assert_eq!(hour_start_us(&names), Some((us - us % 3_600_000_000) as i64), "{names:?}");
+        }
+        for [date, hour] in
+            [["date=x", "hour=1"], ["date=2026-13-01", "hour=1"], ["date=2026-11-22", "hour=24"]]
+        {
+            assert_eq!(hour_start_us(&[date.to_owned(), hour.to_owned()]), None);
+        }
     }
 
     #[test]

@@ -30,7 +30,7 @@
 
 mod appender;
 mod files;
-mod layout;
+pub(crate) mod layout;
 pub mod lookup;
 pub mod options;
 pub mod parquet;

@@ -5,10 +5,9 @@
 
 use super::groups::{Groups, Row};
 use super::key::{KeyColumn, OpenColumn, Position};
-use super::once::LeftOutRows;
 use super::sums::{CounterColumns, Counters, Sums};
 use super::{Key, TopError};
-use crate::read::{BLOCK, ReadError, RowGroup};
+use crate::read::{BLOCK, GroupRows, ReadError, RowGroup};
 
 /// The state of one worker.
 pub(super) struct Grouper<const W: usize> {
@@ -37,7 +36,7 @@ impl<const W: usize> Grouper<W> {
     pub(super) fn read(
         &mut self,
         group: &RowGroup<'_>,
-        left_out: Option<&LeftOutRows<'_>>,
+        left_out: Option<&GroupRows<'_>>,
         mut each: impl FnMut(&Grouper<W>, u64) -> Result<(), TopError>,
     ) -> Result<(), TopError> {
         let mut counters = CounterColumns::open(group)?;

@@ -16,6 +16,17 @@ pub enum Value {
     Format(Format),
 }
 
+impl Value {
+    /// Returns the bits that encode it in a key.
+    pub(super) fn bits(self) -> u128 {
+        match self {
+            Value::Address(address) => address.0,
+            Value::Number(number) => number.into(),
+            Value::Format(format) => format as u128,
+        }
+    }
+}
+
 /// A column by value type.
 #[derive(Clone, Copy, Debug)]
 enum Kind {

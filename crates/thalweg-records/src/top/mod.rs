@@ -10,12 +10,14 @@
 //!
 //! **Numbers** are signed 64-bit integers; products and sums saturate.
 
+pub mod dimension;
 mod error;
 mod grouper;
 mod groups;
 mod key;
 mod once;
 mod ranking;
+pub mod series;
 mod sums;
 
 #[cfg(test)]
@@ -34,8 +36,9 @@ use key::{MAX_WORDS, Position};
 use once::LeftOut;
 use sums::CounterColumns;
 
-use crate::read::scan::scan;
-use crate::read::{ReadError, Schema, Source};
+use crate::read::scan::{Tick, scan};
+use crate::read::{ReadError, RowSet, Schema, Source};
+use crate::select::Selection;
 
 /// A component of the key.
 #[derive(Clone, Copy, Debug)]
@@ -88,6 +91,25 @@ pub struct Options {
 }
 
 impl Options {
+    /// Returns the number of passes over `records` that find out which of them count.
+    fn passes(&self, records: u64) -> u64 {
+        self.once.map_or(0, |_| 1 + once::passes(records, self.memory_bytes))
+    }
+
+    /// Returns the records that do not count.
+    fn leave_out(
+        &self,
+        sources: &[Source],
+        left_out: Option<&RowSet>,
+        advance: &mut Tick<'_, TopError>,
+    ) -> Result<LeftOut, TopError> {
+        let mut left_out = LeftOut::new(left_out.cloned());
+        if let Some(once) = self.once {
+            once::leave_out(sources, once, &mut left_out, self.memory_bytes, self.threads, advance)?;
+        }
+        Ok(left_out)
+    }
+
     fn check(&self) -> Result<(), TopError> {
         let wrong = |option, expected, found| Err(TopError::Option { option, expected, found });
         let columns = |key: &Key| [Some(key.column), key.either].into_iter().flatten();
@@ -114,10 +136,25 @@ impl Options {
 pub struct Top {
     /// The groups, largest first.
     pub groups: Vec<Group>,
+    /// Number of all groups.
+    pub total_groups: u64,
+    /// Sums over all records.
+    pub total: Total,
     /// Number of observation points of all records; 0 without [`Options::once`].
     pub observation_points: u64,
     /// Records that do not count, because another observation point counts their flow.
     pub records_left_out: u64,
+}
+
+/// Sums over all records; a record that belongs to two groups counts once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Total {
+    /// Bytes of the IP layer, scaled by the sampling interval.
+    pub bytes: i64,
+    /// Packets, scaled by the sampling interval.
+    pub packets: i64,
+    /// Number of records.
+    pub flows: i64,
 }
 
 /// A group and its sums.
@@ -156,8 +193,51 @@ const RESULT_BYTES: u64 = 512;
 /// the memory limit, or `progress` stops the work.
 pub fn top(paths: &[PathBuf], options: &Options, progress: &mut Progress<'_>) -> Result<Top, TopError> {
     options.check()?;
-    let check = |schema: &Schema<'_>| check(schema, options);
-    let sources = paths.iter().map(|path| Source::read_footer(path, check)).collect::<Result<Vec<_>, _>>()?;
+    let sources = Source::read_footers(paths, |schema| check(schema, options))?;
+    counted(&sources, None, options, progress)
+}
+
+/// Returns the largest groups of selected records, as [`top`].
+///
+/// # Errors
+/// As [`top`].
+pub fn top_of(
+    selection: &Selection,
+    options: &Options,
+    progress: &mut Progress<'_>,
+) -> Result<Top, TopError> {
+    options.check()?;
+    counted(selection.sources(), selection.left_out(), options, progress)
+}
+
+/// Decides which records count, and groups them.
+fn counted(
+    sources: &[Source],
+    left_out: Option<&RowSet>,
+    options: &Options,
+    progress: &mut Progress<'_>,
+) -> Result<Top, TopError> {
+    let records: u64 = sources.iter().map(Source::rows).sum();
+    let passes = options.passes(records);
+    let mut done = 0;
+    let mut advance = |rows: u64| {
+        done += rows;
+        match progress(done, records * (passes + 1)) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(TopError::Interrupted),
+        }
+    };
+    let left_out = options.leave_out(sources, left_out, &mut advance)?;
+    grouped(sources, &left_out, options, &mut advance)
+}
+
+/// Returns the largest groups of the records that count.
+fn grouped(
+    sources: &[Source],
+    left_out: &LeftOut,
+    options: &Options,
+    advance: &mut Tick<'_, TopError>,
+) -> Result<Top, TopError> {
     let columns: Vec<_> = options.key.iter().map(|key| key.column).collect();
     let (positions, words) = Position::all(&columns);
     let top_groups = match words {
@@ -167,30 +247,17 @@ pub fn top(paths: &[PathBuf], options: &Options, progress: &mut Progress<'_>) ->
         5..=8 => top_groups::<8>,
         _ => top_groups::<MAX_WORDS>,
     };
-    top_groups(&sources, &positions, options, progress)
+    top_groups(sources, left_out, &positions, options, advance)
 }
 
-/// Computes the groups with keys of `W` words, each flow once if required.
+/// Computes the groups with keys of `W` words.
 fn top_groups<const W: usize>(
     sources: &[Source],
+    left_out: &LeftOut,
     positions: &[Position],
     options: &Options,
-    progress: &mut Progress<'_>,
+    advance: &mut Tick<'_, TopError>,
 ) -> Result<Top, TopError> {
-    let records: u64 = sources.iter().flat_map(|source| &source.row_groups).sum();
-    let passes = options.once.map_or(0, |_| 1 + once::passes(records, options.memory_bytes));
-    let mut done = 0;
-    let mut advance = |rows: u64| {
-        done += rows;
-        match progress(done, records * (passes + 1)) {
-            ControlFlow::Continue(()) => Ok(()),
-            ControlFlow::Break(()) => Err(TopError::Interrupted),
-        }
-    };
-    let left_out = options
-        .once
-        .map(|once| once::left_out(sources, once, options.memory_bytes, options.threads, &mut advance));
-    let left_out = left_out.transpose()?;
     let pending_bytes = MAX_PENDING_BYTES.min(options.memory_bytes / 4 / options.threads as u64);
     let groups_bytes = options.memory_bytes / options.threads as u64 - pending_bytes;
     let too_many =
@@ -204,7 +271,7 @@ fn top_groups<const W: usize>(
             let mut grouper =
                 Grouper::<W>::new(&options.key, positions, Groups::new(seed, pending_bytes as usize));
             for (source, number) in row_groups {
-                let left_out = left_out.as_ref().and_then(|left_out| left_out.rows(source, number));
+                let left_out = left_out.rows(source, number);
                 grouper.read(&source.open(number)?, left_out.as_ref(), |grouper, rows| {
                     match (grouper.groups.bytes() + grouper.entries_bytes()) as u64 > groups_bytes {
                         true => Err(too_many(grouper.groups.len())),
@@ -215,7 +282,7 @@ fn top_groups<const W: usize>(
             grouper.groups.apply_pending();
             Ok((grouper.groups, grouper.whole))
         },
-        &mut advance,
+        advance,
         || TopError::Interrupted,
     )?;
     let mut groupers = groupers.into_iter();
@@ -229,8 +296,10 @@ fn top_groups<const W: usize>(
         true => Err(too_many(limit)),
         false => Ok(Top {
             groups: ranking::ranking(&groups, &whole, positions, options.order, limit),
-            observation_points: left_out.as_ref().map_or(0, |left_out| left_out.observation_points),
-            records_left_out: left_out.as_ref().map_or(0, LeftOut::count),
+            total_groups: groups.len() as u64,
+            total: Total { bytes: whole.bytes, packets: whole.packets, flows: whole.flows },
+            observation_points: left_out.observation_points,
+            records_left_out: left_out.count(),
         }),
     }
 }

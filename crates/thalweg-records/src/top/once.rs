@@ -22,7 +22,7 @@ use xxhash_rust::xxh3::xxh3_128_with_seed;
 use super::TopError;
 use crate::analyse::points::{MAX_POINTS, Point, PointCache, Points, preference};
 use crate::read::scan::{RowGroups, Tick, scan};
-use crate::read::{BLOCK, Column, ReadError, RowGroup, Schema, Source, field};
+use crate::read::{BLOCK, Column, GroupRows, ReadError, RowGroup, RowSet, Schema, Source, field};
 
 /// How flows are recognised that several routers exported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,68 +34,34 @@ pub struct Once {
 }
 
 /// The records that do not count.
-pub(super) struct LeftOut<'a> {
-    sources: &'a [Source],
-    /// Rows of all files before each file.
-    first_rows: Vec<u64>,
-    /// One bit per row.
-    bits: Vec<AtomicU64>,
+#[derive(Default)]
+pub(super) struct LeftOut {
+    /// `None` if all records count.
+    rows: Option<RowSet>,
+    /// Number of records that do not count because of their observation point.
     count: AtomicU64,
-    /// Number of observation points.
+    /// Number of observation points; 0 if that does not matter.
     pub(super) observation_points: u64,
 }
 
-/// The records of a row group that do not count.
-pub(super) struct LeftOutRows<'a> {
-    bits: &'a [AtomicU64],
-    first_row: u64,
-}
-
-impl LeftOutRows<'_> {
-    /// Whether the row at this position of the row group does not count.
-    #[inline]
-    pub(super) fn contains(&self, row: u64) -> bool {
-        let row = self.first_row + row;
-        self.bits[(row / 64) as usize].load(Ordering::Relaxed) >> (row % 64) & 1 == 1
-    }
-}
-
-impl<'a> LeftOut<'a> {
-    fn new(sources: &'a [Source], observation_points: u64) -> LeftOut<'a> {
-        let rows_of = |source: &Source| source.row_groups.iter().sum::<u64>();
-        let first_rows = sources.iter().scan(0, |rows, source| {
-            let first = *rows;
-            *rows += rows_of(source);
-            Some(first)
-        });
-        LeftOut {
-            sources,
-            first_rows: first_rows.collect(),
-            bits: Vec::new(),
-            count: AtomicU64::new(0),
-            observation_points,
-        }
+impl LeftOut {
+    /// Creates a set of records that do not count for other reasons.
+    pub(super) fn new(rows: Option<RowSet>) -> LeftOut {
+        LeftOut { rows, ..LeftOut::default() }
     }
 
-    /// Returns the number of records that do not count.
+    /// Returns the number of records that do not count because of their observation point.
     pub(super) fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
     }
 
     /// Returns the rows of a row group that do not count; `None` if all rows of all files count.
-    pub(super) fn rows(&self, source: &Source, group: usize) -> Option<LeftOutRows<'_>> {
-        let first_row = self.first_row(source, group);
-        (self.count() > 0).then_some(LeftOutRows { bits: &self.bits, first_row })
-    }
-
-    fn first_row(&self, source: &Source, group: usize) -> u64 {
-        let number = self.sources.iter().position(|one| std::ptr::eq(one, source));
-        let first_of_file = self.first_rows[number.expect("a file of this ranking")];
-        first_of_file + source.row_groups[..group].iter().sum::<u64>()
+    pub(super) fn rows(&self, source: &Source, group: usize) -> Option<GroupRows<'_>> {
+        self.rows.as_ref().map(|rows| rows.of_group(source, group))
     }
 
     fn add(&self, row: u64) {
-        self.bits[(row / 64) as usize].fetch_or(1 << (row % 64), Ordering::Relaxed);
+        self.rows.as_ref().expect("created before").insert(row);
         self.count.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -137,31 +103,33 @@ pub(super) fn check(schema: &Schema<'_>) -> Result<(), ReadError> {
     schema.find(&field::PROTOCOL).map(drop)
 }
 
-/// Finds the records that do not count.
+/// Adds the records to `left_out` that do not count because another observation point counts their flow. The ones that it has
+/// already are no part of any flow.
 ///
 /// # Errors
 /// If a file cannot be read, a value is out of range, the records of the passes do not fit in memory, or `advance` stops
 /// the work. `advance` receives the rows done: each record is a step of the first pass, and of each of [`passes`].
-pub(super) fn left_out<'a>(
-    sources: &'a [Source],
+pub(super) fn leave_out(
+    sources: &[Source],
     once: Once,
+    left_out: &mut LeftOut,
     memory_bytes: u64,
     threads: usize,
     advance: &mut Tick<'_, TopError>,
-) -> Result<LeftOut<'a>, TopError> {
-    let records: u64 = sources.iter().flat_map(|source| &source.row_groups).sum();
+) -> Result<(), TopError> {
+    let records: u64 = sources.iter().map(Source::rows).sum();
     let passes = passes(records, memory_bytes);
-    let points = number_points(sources, threads, advance)?;
-    let mut left_out = LeftOut::new(sources, points.len() as u64);
+    let points = number_points(sources, left_out, threads, advance)?;
+    left_out.observation_points = points.len() as u64;
     let distinct = if once.per_exporter { points.exporters() } else { 1 };
     if points.len() <= distinct {
-        advance(passes * records)?;
-        return Ok(left_out);
+        return advance(passes * records);
     }
     if passes > MAX_PASSES {
         return Err(TopError::Memory { groups: records, memory_bytes });
     }
-    left_out.bits = (0..records.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
+    let had_none = left_out.rows.is_none();
+    left_out.rows.get_or_insert_with(|| RowSet::new(sources));
     let pass = Pass {
         sources,
         once,
@@ -170,17 +138,21 @@ pub(super) fn left_out<'a>(
         seed: RandomState::new().hash_one(0),
         passes,
         memory_bytes,
-        left_out: &left_out,
+        left_out,
     };
     for number in 0..passes {
         pass.judge(pass.read(number, threads, advance)?, threads);
     }
-    Ok(left_out)
+    if had_none && left_out.count() == 0 {
+        left_out.rows = None;
+    }
+    Ok(())
 }
 
 /// Reads and numbers the observation points of all records.
 fn number_points(
     sources: &[Source],
+    left_out: &LeftOut,
     threads: usize,
     advance: &mut Tick<'_, TopError>,
 ) -> Result<Points, TopError> {
@@ -188,12 +160,14 @@ fn number_points(
     let worker = |groups: &mut RowGroups<'_>, tick: &mut Tick<'_, TopError>| {
         let (mut recent, mut block) = (PointCache::new(), PointBlock::new());
         for (source, group) in groups {
+            let (left_out, mut row) = (left_out.rows(source, group), 0);
             let group = source.open(group)?;
             let mut columns = PointColumns::open(&group)?;
             for_each_block(group.rows, |rows| {
                 columns.read(&mut block, rows)?;
                 let mut last = None;
-                for point in block.points(rows) {
+                let counts = |at: usize| left_out.as_ref().is_none_or(|rows| !rows.contains(row + at as u64));
+                for (_, point) in block.points(rows).enumerate().filter(|&(at, _)| counts(at)) {
                     // Most records have the point of the one before.
                     if last != Some(point) {
                         recent.number(point, || {
@@ -203,6 +177,7 @@ fn number_points(
                         last = Some(point);
                     }
                 }
+                row += rows as u64;
                 tick(rows as u64)
             })?;
         }
@@ -221,7 +196,7 @@ struct Pass<'a> {
     seed: u64,
     passes: u64,
     memory_bytes: u64,
-    left_out: &'a LeftOut<'a>,
+    left_out: &'a LeftOut,
 }
 
 impl Pass<'_> {
@@ -237,7 +212,8 @@ impl Pass<'_> {
             let mut parts = vec![Vec::new(); PARTS];
             let (mut recent, mut block) = (PointCache::new(), KeyBlock::new());
             for (source, group) in groups {
-                let mut row = self.left_out.first_row(source, group);
+                let (left_out, first_row) = (self.left_out.rows(source, group), source.first_row(group));
+                let mut row = 0;
                 let group = source.open(group)?;
                 let mut columns = KeyColumns::open(&group)?;
                 for_each_block(group.rows, |rows| {
@@ -245,11 +221,12 @@ impl Pass<'_> {
                     let mut kept = 0;
                     for (at, point) in block.points.points(rows).enumerate() {
                         let key = self.key(&block, at);
-                        if key as u64 % self.passes == number {
+                        let is_left_out = left_out.as_ref().is_some_and(|rows| rows.contains(row));
+                        if key as u64 % self.passes == number && !is_left_out {
                             let known =
                                 || Ok::<_, TopError>(self.points.find(point).expect("numbered before"));
                             let point = self.ranks[recent.number(point, known)? as usize];
-                            parts[(key >> 120) as usize].push(seen(&block, at, key, point, row));
+                            parts[(key >> 120) as usize].push(seen(&block, at, key, point, first_row + row));
                             kept += 1;
                         }
                         row += 1;
