@@ -1,0 +1,77 @@
+// Results of the latest windows of each task: from the daemon if it keeps them, otherwise those that this page has seen.
+
+import { SvelteMap } from "svelte/reactivity";
+
+import { ApiError, getText } from "../api/client";
+import type { Schemas } from "../api/types";
+import type { Result } from "./answers";
+import { changeAlerts } from "./change_alerts.svelte";
+
+/** Windows that are kept of each task, as many as the daemon keeps. */
+const KEPT = 60;
+
+class TaskHistory {
+  /** Results by collector and task, the oldest first. */
+  #results = new SvelteMap<string, Result[]>();
+  /** Completed windows of each collector when it was last read. */
+  #windows = new Map<string, number>();
+  /** Tasks whose results were read from the daemon. */
+  #read = new Set<string>();
+  /** Whether the daemon answers questions about the past. */
+  #hasRoute = true;
+
+  /** Returns the results of a task, the oldest first. */
+  of(collector: string, task: string): Result[] {
+    return this.#results.get(name(collector, task)) ?? [];
+  }
+
+  /** Adds the latest results. */
+  add(collectors: Schemas["CollectorTasks"][]): void {
+    for (const { collector, windows, tasks } of collectors) {
+      const before = this.#windows.get(collector);
+      this.#windows.set(collector, windows);
+      // The page has missed windows, or the daemon has restarted.
+      const isGap = before !== undefined && (windows > before + 1 || windows < before);
+      for (const { task, result } of tasks) {
+        if (isGap) this.#read.delete(name(collector, task));
+        if (result != null) this.#append(collector, task, [result]);
+      }
+    }
+  }
+
+  /** Reads the past of a task from the daemon, unless that was done. */
+  async read(collector: string, task: string, signal: AbortSignal): Promise<void> {
+    const key = name(collector, task);
+    if (!this.#hasRoute || this.#read.has(key)) return;
+    this.#read.add(key);
+    try {
+      const text = await getText("/v1/tasks/{task}/history", "application/json", { path: { task }, query: { collector }, signal });
+      const { results } = JSON.parse(text) as { results: Result[] };
+      this.#append(collector, task, results);
+    } catch (error) {
+      this.#read.delete(key);
+      // An older daemon keeps the latest window only.
+      if (error instanceof ApiError && error.status === 404) this.#hasRoute = false;
+    }
+  }
+
+  #append(collector: string, task: string, results: Result[]): void {
+    const key = name(collector, task);
+    const known = this.#results.get(key) ?? [];
+    const ends = new Set(known.map(({ end }) => end));
+    const fresh = results.filter(({ end }) => !ends.has(end));
+    if (fresh.length === 0) return;
+    const all = [...known, ...fresh].sort((one, other) => (one.end < other.end ? -1 : 1));
+    // An emulation that was restarted begins in 1970 again: earlier results have later times.
+    const latest = results.at(-1)!;
+    const isRestart = known.length > 0 && results.length === 1 && latest.end < known[0]!.end;
+    this.#results.set(key, isRestart ? [latest] : all.slice(-KEPT));
+    for (const result of fresh) if (result.type === "change") changeAlerts.add(collector, task, result);
+  }
+}
+
+function name(collector: string, task: string): string {
+  return `${collector}\n${task}`;
+}
+
+export const taskHistory = new TaskHistory();
