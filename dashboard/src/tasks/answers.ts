@@ -69,16 +69,26 @@ export function scalarOf(result: Result): Estimate | null {
   }
 }
 
-/** Returns the keys of an answer, as rows of a table. */
-export function keysOf(result: Result): KeyRow[] {
+/** Returns the number of keys of an answer. */
+export function keyCount(result: Result): number {
+  return "keys" in result ? result.keys.length : 0;
+}
+
+/** Returns an answer with its largest keys only. */
+export function withKeys(result: Result, limit: number): Result {
+  return keyCount(result) <= limit ? result : ({ ...result, keys: (result as ResultOf<"heavy">).keys.slice(0, limit) } as Result);
+}
+
+/** Returns keys of an answer, as rows of a table. An answer may have ten thousand: ask for those that are shown. */
+export function keysOf(result: Result, from = 0, to = Infinity): KeyRow[] {
   const rest = { share: null, before: null, now: null, whole: null };
   switch (result.type) {
     case "heavy":
-      return result.keys.map((key) => ({ ...estimate(key.estimate, key.estimate_lower, key.estimate_upper, key), ...rest, key: key.key, isFlow: key.flow != null, share: key.share }));
+      return result.keys.slice(from, to).map((key) => ({ ...estimate(key.estimate, key.estimate_lower, key.estimate_upper, key), ...rest, key: key.key, isFlow: key.flow != null, share: key.share }));
     case "spread":
-      return result.keys.map((key) => ({ ...estimate(key.peers, key.peers_lower, key.peers_upper, key), ...rest, key: key.key, isFlow: false }));
+      return result.keys.slice(from, to).map((key) => ({ ...estimate(key.peers, key.peers_lower, key.peers_upper, key), ...rest, key: key.key, isFlow: false }));
     case "hhh":
-      return result.keys.map((key) => ({
+      return result.keys.slice(from, to).map((key) => ({
         ...estimate(key.conditioned, key.conditioned_lower, key.conditioned_upper, { bounds: key.conditioned_bounds, confidence: key.conditioned_confidence }),
         ...rest,
         key: key.key,
@@ -87,7 +97,7 @@ export function keysOf(result: Result): KeyRow[] {
         whole: key.estimate,
       }));
     case "change":
-      return result.keys.map((key) => ({
+      return result.keys.slice(from, to).map((key) => ({
         ...estimate(key.change, key.change_lower, key.change_upper, { bounds: key.change_bounds, confidence: key.change_confidence }),
         ...rest,
         key: key.key,
@@ -125,10 +135,10 @@ export function summaryText(task: string, result: Result): string {
   if (result.type === "moments") return `L1 ${format(result.l1)}, L2 ${format(result.l2)}`;
   if (result.type === "entropy") return `${format(result.entropy)}${result.normalised == null ? "" : `, ${percent(result.normalised)} of the maximum`}`;
   if (scalar !== null) return `${format(scalar.value)} keys`;
-  const keys = keysOf(result);
-  const first = keys[0];
+  const [first] = keysOf(result, 0, 1);
   if (first === undefined) return "no keys";
-  return `${keys.length === 1 ? "1 key" : `${count(keys.length)} keys`}, first ${first.key}: ${format(first.value)}`;
+  const number = keyCount(result);
+  return `${number === 1 ? "1 key" : `${count(number)} keys`}, first ${first.key}: ${format(first.value)}`;
 }
 
 /** Returns the least change that a task reports, as a share of the traffic of both periods: 1 % unless the task names another. */

@@ -4,11 +4,14 @@ import { SvelteMap } from "svelte/reactivity";
 
 import { ApiError, getText } from "../api/client";
 import type { Schemas } from "../api/types";
-import type { Result } from "./answers";
+import { withKeys, type Result } from "./answers";
 import { changeAlerts } from "./change_alerts.svelte";
 
 /** Windows that are kept of each task, as many as the daemon keeps. */
 const KEPT = 60;
+
+/** Keys that are kept of a window: the plot shows a few of the largest. */
+const KEPT_KEYS = 100;
 
 class TaskHistory {
   /** Results by collector and task, the oldest first. */
@@ -61,12 +64,12 @@ class TaskHistory {
     const ends = new Set(known.map(({ end }) => end));
     const fresh = results.filter(({ end }) => !ends.has(end));
     if (fresh.length === 0) return;
-    const all = [...known, ...fresh].sort((one, other) => (one.end < other.end ? -1 : 1));
+    for (const result of fresh) if (result.type === "change") changeAlerts.add(collector, task, result);
+    const all = [...known, ...fresh.map((result) => withKeys(result, KEPT_KEYS))].sort((one, other) => (one.end < other.end ? -1 : 1));
     // An emulation that was restarted begins in 1970 again: earlier results have later times.
     const latest = results.at(-1)!;
     const isRestart = known.length > 0 && results.length === 1 && latest.end < known[0]!.end;
-    this.#results.set(key, isRestart ? [latest] : all.slice(-KEPT));
-    for (const result of fresh) if (result.type === "change") changeAlerts.add(collector, task, result);
+    this.#results.set(key, isRestart ? [withKeys(latest, KEPT_KEYS)] : all.slice(-KEPT));
   }
 }
 
