@@ -48,13 +48,13 @@ class TaskHistory {
     if (!this.#hasRoute || this.#read.has(key)) return;
     this.#read.add(key);
     try {
-      const text = await getText("/v1/tasks/{task}/history", "application/json", { path: { task }, query: { collector }, signal });
+      const text = await getText("/v1/tasks/{collector}/{task}", "application/json", { path: { collector, task }, signal });
       const { results } = JSON.parse(text) as { results: Result[] };
       this.#append(collector, task, results);
     } catch (error) {
       this.#read.delete(key);
-      // An older daemon keeps the latest window only.
-      if (error instanceof ApiError && error.status === 404) this.#hasRoute = false;
+      // An older daemon keeps the latest window only. A task that was removed is no reason to give up.
+      if (error instanceof ApiError && error.status === 404 && error.message.startsWith("unknown path")) this.#hasRoute = false;
     }
   }
 
