@@ -2,6 +2,7 @@
 
 import { ApiError, get } from "../api/client";
 import type { Event, Schemas } from "../api/types";
+import { live } from "../live/live.svelte";
 import type { LogQuery } from "./filter";
 
 export type LoggedEvent = Schemas["LoggedEvent"] & Event;
@@ -70,7 +71,8 @@ export class EventLog {
 }
 
 /** Reads a page of the log. */
-export function readPage(query: LogQuery, before: string | null, limit: number, signal: AbortSignal): Promise<Page> {
+export async function readPage(query: LogQuery, before: string | null, limit: number, signal: AbortSignal): Promise<Page> {
+  if (live.has("event_log") === false) throw new ApiError("This daemon has no event log.", 503, "not_configured");
   return get("/v1/event-log", { query: { ...query, ...(before === null ? {} : { before }), limit }, signal });
 }
 

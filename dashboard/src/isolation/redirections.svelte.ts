@@ -92,7 +92,7 @@ export function redirections(sight: Sight): Resource<State> {
       if (summary.queues) queues = [...queues, { at: Date.now() / 1_000, ...summary.queues }].slice(-KEPT_READINGS);
       return { summary, active: list.rows, queues };
     },
-    { everyMs: 1_000 },
+    { everyMs: 1_000, needs: "isolation" },
   );
 }
 

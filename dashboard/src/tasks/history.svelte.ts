@@ -1,8 +1,8 @@
-// Results of the latest windows of each task: from the daemon if it keeps them, otherwise those that this page has seen.
+// Results of the latest windows of each task: those that the daemon has kept, and those that the page has read since.
 
 import { SvelteMap } from "svelte/reactivity";
 
-import { ApiError, getText } from "../api/client";
+import { get } from "../api/client";
 import type { Schemas } from "../api/types";
 import { withKeys, type Result } from "./answers";
 import { changeAlerts } from "./change_alerts.svelte";
@@ -20,8 +20,6 @@ class TaskHistory {
   #windows = new Map<string, number>();
   /** Tasks whose results were read from the daemon. */
   #read = new Set<string>();
-  /** Whether the daemon answers questions about the past. */
-  #hasRoute = true;
 
   /** Returns the results of a task, the oldest first. */
   of(collector: string, task: string): Result[] {
@@ -45,16 +43,14 @@ class TaskHistory {
   /** Reads the past of a task from the daemon, unless that was done. */
   async read(collector: string, task: string, signal: AbortSignal): Promise<void> {
     const key = name(collector, task);
-    if (!this.#hasRoute || this.#read.has(key)) return;
+    if (this.#read.has(key)) return;
     this.#read.add(key);
     try {
-      const text = await getText("/v1/tasks/{collector}/{task}", "application/json", { path: { collector, task }, signal });
-      const { results } = JSON.parse(text) as { results: Result[] };
+      const { results } = await get("/v1/tasks/{collector}/{task}", { path: { collector, task }, signal });
       this.#append(collector, task, results);
-    } catch (error) {
+    } catch {
+      // It is read again with the next window.
       this.#read.delete(key);
-      // An older daemon keeps the latest window only. A task that was removed is no reason to give up.
-      if (error instanceof ApiError && error.status === 404 && error.message.startsWith("unknown path")) this.#hasRoute = false;
     }
   }
 
