@@ -22,7 +22,8 @@ struct Line<'a> {
     slots: u64,
     interrupted: bool,
     warnings: &'a [String],
-    elapsed_ns: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    elapsed_ns: Option<u64>,
     drops: &'a [DropRow],
     #[serde(flatten)]
     summary: &'a Summary,
@@ -30,19 +31,29 @@ struct Line<'a> {
 
 /// The line of a run, newline included.
 pub fn line(results: &Results) -> String {
-    written(results, None)
+    written(results, None, Some(elapsed_ns(results)))
+}
+
+/// The line of a run without `elapsed_ns`, so that equal runs have equal lines.
+pub fn summary(results: &Results) -> String {
+    written(results, None, None)
 }
 
 /// A line for each run of a sweep, with its values.
 pub fn lines(results: &SweepResults) -> String {
     let of_run = |run: &super::results::SweepRun| {
         let keys = results.keys.iter().map(String::as_str);
-        written(&run.results, Some(keys.zip(run.values.iter().map(String::as_str)).collect()))
+        let values = keys.zip(run.values.iter().map(String::as_str)).collect();
+        written(&run.results, Some(values), Some(elapsed_ns(&run.results)))
     };
     results.runs.iter().map(of_run).collect()
 }
 
-fn written(results: &Results, sweep: Option<BTreeMap<&str, &str>>) -> String {
+fn elapsed_ns(results: &Results) -> u64 {
+    (results.wall_seconds * 1e9).round() as u64
+}
+
+fn written(results: &Results, sweep: Option<BTreeMap<&str, &str>>, elapsed_ns: Option<u64>) -> String {
     let line = Line {
         r#type: "emulation",
         experiment: &results.experiment,
@@ -57,7 +68,7 @@ fn written(results: &Results, sweep: Option<BTreeMap<&str, &str>>) -> String {
         slots: results.slots,
         interrupted: results.interrupted,
         warnings: &results.warnings,
-        elapsed_ns: (results.wall_seconds * 1e9).round() as u64,
+        elapsed_ns,
         drops: &results.drops,
         summary: &results.summary,
     };

@@ -181,6 +181,12 @@ impl Sweep {
         Ok(sweep)
     }
 
+    /// The name of the experiment.
+    pub fn experiment(&self) -> String {
+        // All plans have been checked.
+        self.plan(0).map_or_else(|_| String::new(), |plan| plan.name)
+    }
+
     /// The number of runs.
     pub fn runs(&self) -> usize {
         self.combinations.len()

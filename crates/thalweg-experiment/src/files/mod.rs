@@ -1,11 +1,13 @@
-//! The tables of a run: `flows`, `queues`, `links` and `drops`, as Parquet or CSV.
+//! The tables of a run: `flows`, `queues`, `links` and `drops`, as Parquet or CSV, and its summary as JSON.
 //!
 //! [`columns`] defines the columns, [`reference()`] describes them. Equal rows give equal bytes. A file gets its name
 //! when it is complete.
 
 pub mod columns;
 mod csv;
+pub mod marker;
 mod parquet;
+pub mod read;
 mod reference;
 mod sweep;
 
@@ -18,11 +20,15 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+use super::json;
 use super::results::Results;
 
 pub use columns::{Column, Row, Values};
 pub use reference::reference;
-pub use sweep::write_sweep;
+pub use sweep::{JSON_FILE as SWEEP_FILE, write_sweep};
+
+/// Name of the summary of a run. It is written last.
+pub const SUMMARY_FILE: &str = "summary.json";
 
 /// The file format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -82,7 +88,7 @@ pub enum WriteError {
     },
 }
 
-/// Writes all rows of a run to `folder`, which is created if missing. Returns the paths of the files.
+/// Writes all rows and the summary of a run to `folder`, which is created if missing. Returns the paths of the files.
 ///
 /// # Errors
 /// If the directory cannot be created or a file cannot be written.
@@ -92,7 +98,18 @@ pub fn write(folder: &Path, format: Format, results: &Results) -> Result<Vec<Pat
         write_rows(folder, format, &results.queues)?,
         write_rows(folder, format, &results.links)?,
         write_rows(folder, format, &results.drops)?,
+        write_text(folder, SUMMARY_FILE, json::summary(results))?,
     ])
+}
+
+/// Writes a text. It gets its name when it is complete.
+fn write_text(folder: &Path, name: &str, text: impl AsRef<[u8]>) -> Result<PathBuf, WriteError> {
+    let path = folder.join(name);
+    let unfinished = path.with_added_extension("unfinished");
+    fs::write(&unfinished, text)
+        .and_then(|()| fs::rename(&unfinished, &path))
+        .map_err(|source| WriteError::File { path: path.clone(), source })?;
+    Ok(path)
 }
 
 /// Writes `rows` to `folder`, which is created if missing. Returns the path of the file.

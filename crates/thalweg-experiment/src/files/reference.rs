@@ -10,8 +10,9 @@ const BEGINNING: &str = "\
 # Files of an emulation
 
 `thalweg emulate EXPERIMENT.toml --output DIR` writes one file for each table below to `DIR`: Parquet, or CSV with
-`--format csv`. A sweep writes them to one folder per run, and a
-table of all runs to `DIR`. The same experiment and seed give identical files.
+`--format csv`, and the JSON object of `--json`, without `elapsed_ns`, to `DIR/summary.json`. A sweep writes them to one
+folder per run, and a table of all runs to `DIR`. The same experiment and seed give identical files. While the emulation
+runs, `DIR/running.json` is locked; it is removed at the end.
 
 Times are whole nanoseconds of emulated time, which starts at 0. No column has missing values. Counts are signed 64-bit
 integers, so differences may be negative. Parquet files use dictionaries for names, and zstd. CSV files start with a

@@ -3,14 +3,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::WriteError;
+use super::{WriteError, write_text};
 use crate::json;
 use crate::results::{QueueUse, Results, SIZE_CLASSES, SizeClassRow, SweepResults, SweepRun};
 
 /// Name of the table as CSV.
 pub(super) const CSV_FILE: &str = "runs.csv";
 /// Name of the table as JSON lines.
-pub(super) const JSON_FILE: &str = "runs.jsonl";
+pub const JSON_FILE: &str = "runs.jsonl";
 
 /// A column after those of the swept keys.
 pub(super) struct Column {
@@ -110,16 +110,9 @@ pub(super) const CLASS_COLUMNS: [ClassColumn; 6] = [
 /// # Errors
 /// If a file cannot be written.
 pub fn write_sweep(folder: &Path, results: &SweepResults) -> Result<Vec<PathBuf>, WriteError> {
-    let (csv, lines) = (folder.join(CSV_FILE), folder.join(JSON_FILE));
     fs::create_dir_all(folder).map_err(|source| WriteError::Folder { folder: folder.to_owned(), source })?;
-    let text = table(results).map_err(|source| WriteError::Csv { path: csv.clone(), source })?;
-    for (path, text) in [(&csv, text), (&lines, json::lines(results).into_bytes())] {
-        let unfinished = path.with_added_extension("unfinished");
-        fs::write(&unfinished, text)
-            .and_then(|()| fs::rename(&unfinished, path))
-            .map_err(|source| WriteError::File { path: path.clone(), source })?;
-    }
-    Ok(vec![csv, lines])
+    let table = table(results).map_err(|source| WriteError::Csv { path: folder.join(CSV_FILE), source })?;
+    Ok(vec![write_text(folder, CSV_FILE, table)?, write_text(folder, JSON_FILE, json::lines(results))?])
 }
 
 /// Returns the table as CSV. Values that a run does not have are empty.

@@ -256,3 +256,80 @@ print(duckdb.sql(f"SELECT count(*), sum(bytes) FROM '{folder}/queues.parquet'").
         ),
     }
 }
+
+const LIMITS: read::TableLimits = read::TableLimits { bytes: 1 << 20, rows: 2_000 };
+
+/// The values of all columns in the order of the table, as text.
+fn read_table<R: Row>(
+    folder: &Path,
+    limits: read::TableLimits,
+) -> Result<Vec<Vec<String>>, read::TableError> {
+    let (path, format) = read::table::<R>(folder).unwrap();
+    let columns: Vec<&str> = R::COLUMNS.iter().map(|column| column.name).collect();
+    let mut rows = Vec::new();
+    read::read_rows::<R>((&path, format), &columns, limits, &mut |row| {
+        let text = |cell: &read::Cell<'_>| match cell {
+            read::Cell::Name(name) => (*name).to_owned(),
+            read::Cell::Count(count) => count.to_string(),
+            read::Cell::Ratio(ratio) => ratio.to_string(),
+        };
+        rows.push(row.iter().map(text).collect());
+    })?;
+    Ok(rows)
+}
+
+fn check_read<R: Row>(rows: &[R]) {
+    let expected: Vec<Vec<String>> =
+        by_csv(rows).into_iter().map(|row| row.into_iter().map(|(_, value)| value).collect()).collect();
+    for format in [Format::Parquet, Format::Csv] {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(read::table::<R>(folder.path()).is_none());
+        write_rows(folder.path(), format, rows).unwrap();
+        assert_eq!(read_table::<R>(folder.path(), LIMITS).unwrap(), expected, "{format:?}");
+    }
+}
+
+#[test]
+fn tables_are_read_as_they_were_written() {
+    check_read(&flows());
+    check_read(&queues());
+    check_read(&links());
+    check_read::<DropRow>(&[]);
+}
+
+#[test]
+fn tables_beyond_a_limit_and_damaged_ones_are_refused() {
+    for format in [Format::Parquet, Format::Csv] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = write_rows(folder.path(), format, &queues()).unwrap();
+        let problem = |limits| read_table::<QueueRow>(folder.path(), limits).unwrap_err().problem;
+        let rows = problem(read::TableLimits { rows: 999, ..LIMITS });
+        assert_eq!(rows, "the table has more than 999 rows");
+        let bytes = problem(read::TableLimits { bytes: 10, ..LIMITS });
+        assert!(
+            bytes.starts_with("the file has ") && bytes.ends_with(" bytes, at most 10 are read"),
+            "{bytes}"
+        );
+        let whole = fs::read(&path).unwrap();
+        fs::write(&path, &whole[..whole.len() / 2]).unwrap();
+        if format == Format::Parquet {
+            assert!(read_table::<QueueRow>(folder.path(), LIMITS).is_err());
+        }
+        fs::write(&path, "time_ns,router\nx,tor0\n").unwrap();
+        let missing = problem(LIMITS);
+        assert!(format == Format::Parquet || missing == "column port is missing", "{missing}");
+        // A link may lead anywhere.
+        fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", &path).unwrap();
+        assert!(read::table::<QueueRow>(folder.path()).is_none());
+    }
+}
+
+#[test]
+fn a_number_that_is_none_is_refused_with_its_row() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = csv_text(&links()).replace("8000", "many");
+    fs::write(folder.path().join("links.csv"), text).unwrap();
+    let problem = read_table::<LinkRow>(folder.path(), LIMITS).unwrap_err().problem;
+    assert_eq!(problem, "row 1, column packets: expected a number, found \"many\"");
+}

@@ -9,6 +9,7 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use signal_hook::consts::{SIGINT, SIGTERM};
+use thalweg_experiment::files::marker::{RunMarker, Running};
 use thalweg_experiment::results::{Results, SweepResults};
 use thalweg_experiment::sweep::{Axis, Sweep};
 use thalweg_experiment::{Experiment, Plan, Progress, files, json, plots};
@@ -158,7 +159,7 @@ impl EmulateArgs {
         if self.threads.is_some_and(|threads| threads > 1) && !plan.can_use_threads() {
             console::note("an experiment with hosts or monitor ports runs on one thread");
         }
-        self.create_output()?;
+        let _marker = self.begin_output(&plan.name, Vec::new(), 1)?;
         let bars = Bars::new(vec![String::new()]);
         stop_on_signals(stop)?;
         let results = thalweg_experiment::run(plan, self.output.as_deref(), stop, &mut |progress| {
@@ -184,7 +185,8 @@ impl EmulateArgs {
 
     fn matrix(&self, experiment: &Experiment, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
         let sweep = Sweep::new(experiment, self.sweep.clone())?;
-        self.create_output()?;
+        let keys = self.sweep.iter().map(|axis| axis.key.clone()).collect();
+        let _marker = self.begin_output(&sweep.experiment(), keys, sweep.runs())?;
         let bars = Bars::new((0..sweep.runs()).map(|run| sweep.describe(run).join(" ")).collect());
         stop_on_signals(stop)?;
         let results = sweep.run(
@@ -258,6 +260,20 @@ impl EmulateArgs {
     fn create_output(&self) -> anyhow::Result<()> {
         let Some(folder) = &self.output else { return Ok(()) };
         std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))
+    }
+
+    /// Creates the output directory, and marks it as being written until the result is dropped.
+    fn begin_output(
+        &self,
+        experiment: &str,
+        sweep: Vec<String>,
+        runs: usize,
+    ) -> anyhow::Result<Option<RunMarker>> {
+        self.create_output()?;
+        let Some(folder) = &self.output else { return Ok(None) };
+        let running = Running { experiment: experiment.to_owned(), sweep, runs: runs as u64 };
+        let marker = RunMarker::create(folder, &running);
+        Ok(Some(marker.with_context(|| format!("cannot write to {}", folder.display()))?))
     }
 
     fn write(&self, folder: &Path, results: &Results) -> anyhow::Result<()> {
