@@ -14,7 +14,11 @@ cat <<EOT
 ==> $program serve -c $config, for $seconds s
 
 The daemon emulates a fat tree of 20 switches and 16 hosts, 100 times slower than real time. A collector reads the monitor
-port of each switch. When flows collide on a link, the controller reroutes one of them. In another terminal, try:
+port of each switch. When flows collide on a link, the controller reroutes one of them. Watch it in a browser:
+
+  http://127.0.0.1:9477
+
+or in another terminal:
 
   $program top
   curl http://127.0.0.1:9477/v1/control

@@ -80,6 +80,12 @@ case $goal in
     want vtysh frr "tests with a BGP router are skipped"
     want ensurepip.py python3-venv "the Python package is not tested"
     want java openjdk-17-jre-headless "tests on Spark are skipped"
+    # Debian 12 has an older Node.js than the tools of the dashboard need, and hundreds of packages with npm.
+    if command -v npm >/dev/null; then
+      want chromium chromium "the dashboard is not tested in a browser"
+    else
+      echo "setup: without npm (Node.js 20 or newer, https://nodejs.org) the dashboard is not tested"
+    fi
     want os_ken.py python3-os-ken "tests that compare with os-ken are skipped"
     [ "$(id -u)" -eq 0 ] || echo "setup: not root: tests that make network namespaces are skipped"
     ;;

@@ -29,10 +29,12 @@ log=$(mktemp)
 lints=$(mktemp)
 python_log=$(mktemp)
 unit_log=$(mktemp)
+dashboard_log=$(mktemp)
 clippy=
 python=
 units=
-trap 'rm -f "$log" "$lints" "$python_log" "$unit_log"; kill $clippy $python $units 2>/dev/null || true' EXIT
+dashboard=
+trap 'rm -f "$log" "$lints" "$python_log" "$unit_log" "$dashboard_log"; kill $clippy $python $units $dashboard 2>/dev/null || true' EXIT
 status=0
 # The tests of the Python package run beside the others, most of which wait.
 if [ -x .venv/bin/pytest ]; then
@@ -42,6 +44,9 @@ if [ -x .venv/bin/pytest ]; then
 else
   echo "skipped: python: there is no .venv with its tests' packages" | tee -a "$log"
 fi
+# So do those of the dashboard, in a browser.
+(scripts/dashboard.sh check && exec nice -n 5 scripts/dashboard.sh test) >"$dashboard_log" 2>&1 &
+dashboard=$!
 # Many tests wait, for timers of the kernel or for other programs. Clippy computes meanwhile, at the lowest priority. It
 # starts when the tests run, because both need the lock of the build folder before.
 (sleep 10 && nice -n 19 cargo clippy "${workspace[@]}" --all-targets --quiet -- -D warnings >"$lints" 2>&1) &
@@ -57,6 +62,9 @@ tee -a "$log" <"$unit_log"
 echo "==> cargo clippy ${workspace[*]} --all-targets --quiet -- -D warnings (beside the tests)"
 wait "$clippy" || status=$?
 cat "$lints"
+echo "==> scripts/dashboard.sh check, test (beside the tests)"
+wait "$dashboard" || status=$?
+tee -a "$log" <"$dashboard_log"
 step cargo test "${workspace[@]}" --doc --no-fail-fast 2>&1 | tee -a "$log" || status=$?
 if [ -n "$python" ]; then
   echo "==> python -m pytest --quiet (beside the tests)"
@@ -69,8 +77,11 @@ print_steps
 echo
 echo "==> in all"
 grep -o 'skipped: .*' "$log" | sort || true
-awk '/^skipped: (python|kafka): / { skipped++; passed++; next }
+awk '/^skipped: (python|kafka|dashboard): / { skipped++; passed++; next }
   /skipped: / { skipped++ }
+  /^ℹ pass / { passed += $3 }
+  /^ℹ fail / { failed += $3 }
+  /^ℹ skipped / { skipped += $3; passed += $3 }
   /^test result:/ { passed += $4; failed += $6; ignored += $8 }
   END { printf "%d passed, %d failed, %d skipped\n", passed - skipped, failed, ignored + skipped }' "$log"
 exit "$status"

@@ -13,6 +13,7 @@
 //! | [`emulator`] | how many packets per second does the emulator process, compared with ns-3? |
 //! | [`emulation_peers`] | up to which rate does real-time emulation keep up, and how accurate is it, beside Mininet and ns-3? |
 //! | [`collector`] | how fast does a collector turn packets into rates, link utilisation, events and samples? |
+//! | [`dashboard`] | what does the dashboard cost the daemon at 1,000 links and 10,000 flows? |
 //! | [`experiments`] | figures and claims of papers, on synthetic traces |
 //!
 //! Traces and their ground truth come from the library of `thalweg synth`. Results are Markdown for people and CSV for
@@ -21,6 +22,7 @@
 pub mod clock;
 pub mod collector;
 pub mod contenders;
+pub mod dashboard;
 pub mod detectors;
 pub mod emulation_peers;
 pub mod emulator;

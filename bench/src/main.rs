@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 use thalweg::watch::options::{Detector, Show, WatchOptions};
 use thalweg_bench::{
-    collector, detectors, emulation_peers, emulator, experiments, flood, hash_map_meter, isolation, meters,
-    scaling, sketches, stages, tasks, threshold,
+    collector, dashboard, detectors, emulation_peers, emulator, experiments, flood, hash_map_meter,
+    isolation, meters, scaling, sketches, stages, tasks, threshold,
 };
 use thalweg_capture::backend::Backend;
 use thalweg_capture::live::LiveOptions;
@@ -48,6 +48,8 @@ enum Command {
     Threshold(threshold::ThresholdOptions),
     /// Measure isolation by tc with 100,000 redirections
     Isolation(isolation::IsolationOptions),
+    /// Measure the cost of the dashboard's live stream at 1,000 links and 10,000 flows
+    Dashboard(dashboard::DashboardOptions),
     /// Reproduce a figure of a paper
     Experiment(experiments::ExperimentOptions),
     /// Meter a capture file with a plain `HashMap`, for comparison
@@ -79,6 +81,7 @@ fn main() -> anyhow::Result<()> {
         Command::Emulator(options) => emulator::run(&options),
         Command::Collector(options) => collector::run(&options),
         Command::Isolation(options) => isolation::run(&options),
+        Command::Dashboard(options) => dashboard::run(&options),
         Command::Threshold(options) => threshold::run(&options),
         Command::Experiment(options) => experiments::run(&options),
         Command::HashMapMeter { file } => {

@@ -179,6 +179,19 @@ pub enum EventBody {
         /// Whether it is the master.
         master: bool,
     },
+    /// The traffic of keys changed between two periods of a `change` task by more than the error bound of the change.
+    TrafficChange {
+        /// The task as configured.
+        task: String,
+        /// Start of the later period.
+        start: UtcTime,
+        /// End of the later period, exclusive.
+        end: UtcTime,
+        /// The largest changes first, at most 20.
+        keys: Vec<KeyChange>,
+        /// Keys that changed and that `keys` does not list.
+        omitted_keys: u64,
+    },
     /// The phase of a redirection changed.
     Redirection {
         /// The redirection.
@@ -212,9 +225,26 @@ pub struct Lost {
     pub last: u64,
 }
 
+/// A change of traffic, in packets or bytes as the task specifies.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+pub struct KeyChange {
+    /// The key in readable form.
+    pub key: String,
+    /// Increase of the traffic; negative for a decrease.
+    pub change: f64,
+    /// Lower bound of `change`; null if there is none.
+    pub change_lower: Option<f64>,
+    /// Upper bound of `change`; null if there is none.
+    pub change_upper: Option<f64>,
+    /// Traffic in the earlier period.
+    pub before: f64,
+    /// Traffic in the later period.
+    pub now: f64,
+}
+
 impl EventBody {
     /// All values of `type`, in the order of the variants.
-    pub const TYPES: [&'static str; 12] = [
+    pub const TYPES: [&'static str; 13] = [
         "congestion",
         "address_change",
         "cheetah",
@@ -227,6 +257,7 @@ impl EventBody {
         "mastership",
         "redirection",
         "poll",
+        "traffic_change",
     ];
 }
 

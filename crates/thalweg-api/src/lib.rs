@@ -10,12 +10,15 @@
 //! | `rate` | rates with error bounds |
 //! | `flow`, `link` | flows, links and their names |
 //! | `event` | events |
+//! | `live` | the live stream, the past of links and flows, alert rules |
+//! | `experiment` | results of emulated experiments |
 //! | `collector` | collectors: state and counters |
 //! | `collector_response` | which collectors responded to a query |
 //! | `control` | the controller |
 //! | `isolation` | redirections of cheetah flows |
 //! | `threshold` | adaptation of the rate threshold |
 //! | `samples` | files of samples |
+//! | `records` | stored flow records |
 //! | `transfers` | reports of agents on transfer hosts |
 //! | `task` | results of measurement tasks |
 //! | `topology` | versions of the topology |
@@ -29,12 +32,15 @@ mod collector_response;
 mod control;
 mod event;
 mod event_log;
+mod experiment;
 mod flow;
 mod interface;
 mod isolation;
 mod link;
+mod live;
 pub mod problem;
 mod rate;
+mod records;
 mod samples;
 mod task;
 mod threshold;
@@ -49,8 +55,13 @@ pub use control::{
     FreezeRequest, LinkStateRequest, Outcome, PairTree, Paths, PinRequest, TreePath, UnresponsiveHost,
     Verdict,
 };
-pub use event::{CongestionChangeName, Event, EventBody, Lost};
+pub use event::{CongestionChangeName, Event, EventBody, KeyChange, Lost};
 pub use event_log::{Gap, LoggedEvent, LoggedEvents};
+pub use experiment::{
+    CompletionClass, CompletionPoint, Completions, ExperimentEntry, ExperimentHeadline, ExperimentKind,
+    ExperimentResults, ExperimentState, Experiments, LinkSeries, PortQueue, QueueSeries, SweepEntry,
+    ThroughputSeries,
+};
 pub use flow::{Basis, Flow, FlowName, FlowRate, Flows, Span};
 pub use interface::{
     AverageLoss, CounterScope, InterfaceCounters, InterfaceCounts, InterfaceInterval, Interfaces,
@@ -61,9 +72,17 @@ pub use isolation::{
     RedirectionReason, Redirections,
 };
 pub use link::{DirectionName, Link, LinkName, Links, ParseLinkNameError};
+pub use live::{
+    AccessGranted, Alert, Alerts, FlowHistory, LinkHistory, LiveCollector, LiveIsolation, LiveLinks,
+    LiveLoads, LiveStatus,
+};
 pub use rate::{BoundKind, Rate};
+pub use records::{
+    FlowsetRules, FlowsetSort, FlowsetTotal, KeyValue, RecordCoverage, RecordFlowsets, RecordGroup,
+    RecordSeries, RecordSort, RecordTop, RecordTotal, SeriesGroup, StoredFlowset, UnreadableFile,
+};
 pub use samples::{SampleFile, Samples};
-pub use task::{CollectorTasks, Period, Task, Tasks, Window, WindowResult};
+pub use task::{CollectorTasks, Period, Task, TaskResults, Tasks, Window, WindowResult};
 pub use threshold::{
     LossCurve, LossPoint, Recording, Simulation, Threshold, ThresholdCounts, ThresholdPeriod,
     ThresholdReason, ThresholdRegulator,

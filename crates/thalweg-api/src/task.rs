@@ -56,6 +56,18 @@ pub struct Task<V = Value> {
     pub result: Option<WindowResult<V>>,
 }
 
+/// The latest results of a measurement task.
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[schemars(rename = "TaskResults")]
+pub struct TaskResults<V = Value> {
+    /// Name of the collector.
+    pub collector: String,
+    /// The task as configured.
+    pub task: String,
+    /// The oldest first, at most 60.
+    pub results: Vec<WindowResult<V>>,
+}
+
 /// The result of a task for one window. Apart from `start` and `end`, its fields are those of a task in a `window` line of
 /// `thalweg watch --json`.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]

@@ -17,6 +17,7 @@ use super::emulation::Emulation;
 use super::hub::Hub;
 use super::lifecycle::Lifecycle;
 pub use super::lifecycle::Readiness;
+use super::live::Live;
 use super::parts::Parts;
 use super::polls::Polls;
 use super::samples::Dumps;
@@ -83,12 +84,15 @@ impl Daemon {
             dumps: Arc::clone(&self.dumps),
             lifecycle: self.lifecycle.clone(),
             event_log: None,
+            live: Live::default(),
             alerts: Arc::default(),
             control: None,
             isolation: None,
             polls: Polls::default(),
             threshold: None,
             transfers: None,
+            record_store: None,
+            experiments: None,
             export_ledger: None,
         }
     }

@@ -9,6 +9,8 @@ use thalweg_control::isolate::RedirectionReport;
 use thalweg_control::routes::RuleFaults;
 use thalweg_measure::collector::{AddressChange, CongestionChange, CongestionEvent};
 use thalweg_measure::detect::Finding;
+use thalweg_measure::tasks::{FlowName, TaskResult, TaskSpec, TaskValue};
+use thalweg_sketch::{Bound, Estimate};
 use thalweg_wire::Timestamp;
 
 use super::config::Trigger;
@@ -46,6 +48,8 @@ pub enum EventKind {
     Decision(Decision, Arc<Names>),
     /// The outcome of a reroute.
     Action(ActionReport, Arc<Names>),
+    /// The traffic of keys changed by more than the error bound of the change.
+    TrafficChange(TrafficChange),
     /// The phase of a redirection changed. Times are of the wall clock, or emulated.
     Redirection(RedirectionReport),
     /// Others changed the rules of a switch.
@@ -84,6 +88,7 @@ impl EventKind {
             mastership,
             redirection,
             poll,
+            traffic_change,
         ] = EventBody::TYPES;
         match self {
             EventKind::Congestion(_) => congestion,
@@ -98,7 +103,49 @@ impl EventKind {
             EventKind::Mastership(_) => mastership,
             EventKind::Redirection(_) => redirection,
             EventKind::Poll { .. } => poll,
+            EventKind::TrafficChange(_) => traffic_change,
         }
+    }
+}
+
+/// The traffic of keys changed between two periods.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrafficChange {
+    /// The task that found it.
+    pub task: TaskSpec,
+    /// The later period.
+    pub period: (Timestamp, Timestamp),
+    /// Keys whose change is certainly not zero, the largest first, at most [`TrafficChange::MAX_KEYS`]: each with the change, and the
+    /// traffic before and now.
+    pub keys: Vec<(FlowName, [Estimate; 3])>,
+    /// Number of such keys that `keys` does not list.
+    pub omitted: usize,
+}
+
+impl TrafficChange {
+    /// Maximum number of keys in an event.
+    pub const MAX_KEYS: usize = 20;
+
+    /// Returns the change in a result; `None` if the task is another, or no change exceeds its bound.
+    pub fn of(result: &TaskResult) -> Option<TrafficChange> {
+        let TaskValue::Change(changes) = &result.value else { return None };
+        let is_certain = |change: &Estimate| match change.bound {
+            Bound::Interval { lower, upper, .. } => lower > 0.0 || upper < 0.0,
+            _ => false,
+        };
+        let mut certain = changes.keys.iter().filter(|key| is_certain(&key.change));
+        let keys: Vec<_> = certain
+            .by_ref()
+            .take(TrafficChange::MAX_KEYS)
+            .map(|key| (key.name, [key.change, key.from, key.to]))
+            .collect();
+        let period = (changes.now.start, changes.now.end);
+        (!keys.is_empty()).then(|| TrafficChange {
+            task: result.spec,
+            period,
+            keys,
+            omitted: certain.count(),
+        })
     }
 }
 

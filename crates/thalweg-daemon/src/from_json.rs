@@ -1,9 +1,8 @@
 //! Converts names in the API's JSON to values of the daemon, for requests and for events of other daemons.
 
-use thalweg_api::{Basis, CongestionChangeName, DirectionName, LinkName};
-use thalweg_measure::collector::{CongestionChange, LinkDirection, PortDirection};
+use thalweg_api::{Basis, CongestionChangeName};
+use thalweg_measure::collector::CongestionChange;
 use thalweg_measure::rates;
-use thalweg_network::PortIndex;
 
 /// Converts the change of a link's congestion.
 pub(crate) fn congestion_change(name: CongestionChangeName) -> CongestionChange {
@@ -23,13 +22,4 @@ pub(crate) fn basis(basis: Basis) -> rates::Basis {
         Basis::SamplingRatio => rates::Basis::SamplingRatio,
         Basis::SamplesAlone => rates::Basis::SamplesAlone,
     }
-}
-
-/// Converts the name of a link to its port and direction.
-pub(crate) fn side(name: &LinkName) -> LinkDirection {
-    let direction = match name.direction {
-        DirectionName::In => PortDirection::Input,
-        DirectionName::Out => PortDirection::Output,
-    };
-    LinkDirection { port: PortIndex(name.port), direction }
 }

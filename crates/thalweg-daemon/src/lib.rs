@@ -26,10 +26,14 @@
 //! | `api` | the HTTP API; `from_json` converts its names |
 //! | `transfers` | reports of transfer hosts |
 //! | `samples`, `records` | capture files of samples, JSON lines of flow records |
+//! | `record_store` | queries of stored flow records |
+//! | `experiments` | results of emulated experiments |
 //! | `service` | the daemon as a service: prepare, start, stop |
 //! | `run` | the process, with `signals` and `watchdog` |
 //! | `reload` | reload of the configuration |
 //! | `plan` | a summary for `thalweg check` |
+//! | `link_name` | names of link directions |
+//! | `live` | what a dashboard watches, with its files in `dashboard` |
 //! | `host` | the configuration with what only this host can answer: files, directories, users |
 //! | `file_access` | access to files after the change of user |
 //! | `supervisor` | notifications to systemd |
@@ -40,22 +44,27 @@ pub mod collectors;
 pub mod config;
 pub mod control;
 pub mod daemon;
+mod dashboard;
 pub mod emulation;
 pub mod event;
 pub mod event_id;
 pub mod event_log;
+pub mod experiments;
 mod file_access;
 mod from_json;
 pub mod host;
 pub mod hub;
 pub mod isolation;
 pub mod lifecycle;
+mod link_name;
+pub mod live;
 pub mod log;
 pub mod metrics;
 pub mod names;
 pub mod parts;
 pub mod plan;
 pub mod polls;
+pub mod record_store;
 mod records;
 mod reload;
 mod run;

@@ -10,10 +10,13 @@ use crate::collectors::CollectorList;
 use crate::collectors::network::Network;
 use crate::control::Control;
 use crate::event_log::EventLog;
+use crate::experiments::Experiments;
 use crate::hub::Hub;
 use crate::isolation::Isolation;
 use crate::lifecycle::Lifecycle;
+use crate::live::Live;
 use crate::polls::Polls;
+use crate::record_store::RecordStore;
 use crate::samples::Dumps;
 use crate::threshold::Threshold;
 use crate::transfers::Transfers;
@@ -35,6 +38,8 @@ pub struct Parts {
     pub event_log: Option<Arc<EventLog>>,
     /// Alerts.
     pub alerts: Arc<[Alert]>,
+    /// The live stream and the history.
+    pub live: Live,
     /// Readiness and stop.
     pub lifecycle: Lifecycle,
     /// The controller, if any.
@@ -47,6 +52,10 @@ pub struct Parts {
     pub threshold: Option<Threshold>,
     /// Reports of transfer hosts; `None` if they are not received.
     pub transfers: Option<Transfers>,
+    /// Stored flow records; `None` without a folder for them.
+    pub record_store: Option<Arc<RecordStore>>,
+    /// Results of emulated experiments; `None` without a folder for them.
+    pub experiments: Option<Arc<Experiments>>,
     /// Statistics of exported flow records; `None` without an export.
     pub export_ledger: Option<Arc<HandoffStatus>>,
 }
@@ -75,12 +84,15 @@ pub(crate) mod tests {
             dumps: Arc::new(Dumps::new(SampleOptions::default(), collectors.clone(), network.clone())),
             lifecycle: Lifecycle::new(collectors.clone()),
             event_log: None,
+            live: Live::default(),
             alerts: Arc::default(),
             control: None,
             isolation: None,
             polls: Polls::default(),
             threshold: None,
             transfers: None,
+            record_store: None,
+            experiments: None,
             export_ledger: None,
             network,
             collectors,

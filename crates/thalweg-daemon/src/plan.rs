@@ -82,6 +82,9 @@ pub fn describe(config: &Config) -> anyhow::Result<String> {
     if let Some(export) = &config.flow_export.export {
         let _ = writeln!(text, "flows: sent as IPFIX to {}", export.destination);
     }
+    if let Some(folder) = &config.experiments {
+        let _ = writeln!(text, "experiments: results are read from {}", folder.display());
+    }
     for warning in &config.warnings {
         let _ = writeln!(text, "warning: {warning}");
     }

@@ -138,6 +138,7 @@ impl Reloader {
             ("records.file", old.records != new.records),
             ("records.folder and records.ipfix", old.flow_export != new.flow_export),
             ("transfers", old.transfers != new.transfers),
+            ("experiments", old.experiments != new.experiments),
         ];
         changes.into_iter().filter(|(_, has_changed)| *has_changed).map(|(key, _)| key).collect()
     }

@@ -27,11 +27,14 @@ use super::control::{Control, Injected, PreparedControl};
 use super::daemon::Daemon;
 use super::emulation::Emulation;
 use super::event_log::{EventLog, run_event_log};
+use super::experiments::Experiments;
 use super::hub::Hub;
 use super::isolation::{Isolation, PreparedIsolation, read_password, read_token};
+use super::live::run_live;
 use super::log::Log;
 use super::parts::Parts;
 use super::polls::PreparedPolls;
+use super::record_store::RecordStore;
 use super::records;
 use super::samples::run_dump_thread;
 use super::threshold::{PreparedThreshold, Threshold};
@@ -232,6 +235,11 @@ impl PreparedService {
             (Some(options), Some(store)) => Some(Transfers::open(store, options.clone(), mail_password)?),
             _ => None,
         };
+        let record_store = config.flow_export.folder.clone().map(|folder| {
+            let timeout = config.access.limits.request_timeout;
+            Arc::new(RecordStore::new(folder, export_ledger.clone(), timeout))
+        });
+        let experiments = config.experiments.clone().map(|folder| Arc::new(Experiments::new(folder)));
         let parts = Parts {
             control: control.clone(),
             threshold: threshold.as_ref().map(|prepared| prepared.threshold().clone()),
@@ -240,9 +248,18 @@ impl PreparedService {
             event_log,
             alerts,
             transfers: transfers.clone(),
+            record_store,
+            experiments,
             export_ledger,
             ..daemon.api_parts()
         };
+        {
+            let (parts, has_stopped) = (parts.clone(), Arc::clone(&has_stopped));
+            writers.push(spawn_thread("live", move || {
+                let status = |now, packet_time| convert::live_status(&parts, now, packet_time);
+                run_live(&parts.live, &parts.collectors, status, || has_stopped.load(Ordering::Relaxed));
+            })?);
+        }
         if let Some(transfers) = transfers {
             let lifecycle = daemon.lifecycle().clone();
             let (deliverer, until) = (transfers.clone(), lifecycle.clone());
@@ -273,7 +290,8 @@ impl PreparedService {
         if let Some(emulation) = daemon.emulation() {
             writers.push(emulation.start()?);
         }
-        let server = Server::start(listener, parts, Arc::clone(&access), &config.access, log)?;
+        let server =
+            Server::start(listener, parts, Arc::clone(&access), &config.access, config.dashboard, log)?;
         let (address, server) = (server.address(), Some(server));
         let fleet = Arc::new(Mutex::new(fleet));
         // From here on, an error stops what was started.

@@ -25,7 +25,7 @@ use super::endpoint::{Endpoint, Operation};
 use super::handler::Prepared;
 use super::reply::{HTML, Reply};
 use super::request::{Request, path_not_found, text};
-use crate::access::{Access, Denied, Handshake, Limits, Policy, RateLimiter, Scope, is_same_origin};
+use crate::access::{Access, Denied, Handshake, Limits, Permit, Policy, RateLimiter, Scope, is_same_origin};
 
 /// Maximum number of chunks of a stream that wait to be sent.
 const CHUNK_QUEUE_CAPACITY: usize = 4;
@@ -145,7 +145,7 @@ pub(super) async fn admit<S: Send + Sync + 'static>(
     gate.counters.count(response.extensions().get::<Code>().copied());
     let headers = response.headers_mut();
     // Measurements must not be cached, and no response may be sniffed as HTML.
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     if admission.is_err() || !policy.is_current(caller.handshake.as_deref()) {
         headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
@@ -222,10 +222,10 @@ async fn reply<S: Clone + Send + Sync + 'static>(
     admitted: &Admitted,
     request: HttpRequest,
 ) -> Result<Reply, Problem> {
-    let token = check_access(admitted, &endpoint.operation, request.headers())?;
+    let permit = check_access(admitted, &endpoint.operation, request.headers())?;
     let (parts, body) = request.into_parts();
     let mut request = Request::read(parts, body, endpoint.reads_body, &gate.limits, &gate.hint).await?;
-    request.token = token;
+    request.permit = permit;
     // The client waits for the server from here on.
     let _answering = admitted.permit.answering();
     if !endpoint.reads_query {
@@ -238,20 +238,16 @@ async fn reply<S: Clone + Send + Sync + 'static>(
     }
 }
 
-/// Returns the name of the token, if any.
-fn check_access(
-    admitted: &Admitted,
-    operation: &Operation,
-    headers: &HeaderMap,
-) -> Result<Option<Arc<str>>, Problem> {
-    let Some(scope) = operation.scope else { return Ok(None) };
+/// Returns what the request may do.
+fn check_access(admitted: &Admitted, operation: &Operation, headers: &HeaderMap) -> Result<Permit, Problem> {
+    let Some(scope) = operation.scope else { return Ok(Permit::default()) };
     let authorization = headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
-    let token = admitted.policy.permit(authorization, scope)?;
+    let permit = admitted.policy.permit(authorization, scope)?;
     match text(headers, header::ORIGIN) {
         Some(origin) if scope != Scope::Read && !is_same_origin(origin, &admitted.host) => {
             Err(Problem::new(Code::Forbidden, "changes by pages of other sites are forbidden"))
         }
-        _ => Ok(token),
+        _ => Ok(permit),
     }
 }
 

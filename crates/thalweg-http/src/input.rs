@@ -10,6 +10,7 @@ use thalweg_api::problem::{Code, Problem};
 use super::parameters::{self, Parameter};
 use super::reply::JSON;
 use super::request::Request;
+use crate::access::Permit;
 
 /// An input of a handler.
 pub trait Input: Sized + Send + 'static {
@@ -64,6 +65,10 @@ pub struct Accept(pub Option<String>);
 /// The name of the request's token; `None` if the server has no tokens.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TokenName(pub Option<Arc<str>>);
+
+/// What the request may do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Permitted(pub Permit);
 
 /// The `Last-Event-ID` header of a subscriber that resumes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -135,7 +140,13 @@ impl Input for Accept {
 
 impl Input for TokenName {
     fn read(request: &Request) -> Result<Self, Problem> {
-        Ok(TokenName(request.token.clone()))
+        Ok(TokenName(request.permit.token.clone()))
+    }
+}
+
+impl Input for Permitted {
+    fn read(request: &Request) -> Result<Self, Problem> {
+        Ok(Permitted(request.permit.clone()))
     }
 }
 

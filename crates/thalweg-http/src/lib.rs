@@ -6,7 +6,8 @@
 //!                   host)                              body          that may block
 //! ```
 //!
-//! [`route::Routes::add`] requires the scope and the documentation of a route, so no route is unprotected or undocumented.
+//! [`route::Routes::add`] requires the scope and the documentation of a route, so no route is unprotected or undocumented. Only files of
+//! the program itself ([`asset`]) need neither.
 //! Parameters, bodies and answers are documented by the types that read and write them.
 //!
 //! **Limits**: connections in total and per peer, requests per second and peer, body size, and the duration of every step, sending
@@ -24,11 +25,13 @@
 //! | `request` | reads a request within its limits |
 //! | `input`, `parameters` | inputs of handlers: parameters, bodies, headers |
 //! | `output`, `reply` | outputs of handlers |
+//! | [`asset`] | files of a page |
 //! | `counts` | counters |
 //! | [`access`] | access control: tokens, TLS, hosts, rate limit |
 
 pub mod access;
 mod admission;
+pub mod asset;
 mod connection_limits;
 mod counts;
 mod endpoint;

@@ -1,7 +1,5 @@
 //! Reads a request within its limits.
 
-use std::sync::Arc;
-
 use axum::RequestPartsExt;
 use axum::body::Body;
 use axum::extract::RawPathParams;
@@ -12,7 +10,7 @@ use hyper::http::request::Parts;
 use thalweg_api::problem::{Code, Problem};
 
 use super::parameters::Pairs;
-use crate::access::Limits;
+use crate::access::{Limits, Permit};
 
 /// Maximum length of a parameter value.
 const MAX_VALUE: usize = 1_024;
@@ -35,8 +33,8 @@ pub struct Request {
     pub last_event_id: Option<String>,
     /// The body; empty if the route has none.
     pub body: Bytes,
-    /// Name of the token; `None` if the request needs none.
-    pub token: Option<Arc<str>>,
+    /// What the request may do.
+    pub permit: Permit,
 }
 
 impl Request {
@@ -63,7 +61,7 @@ impl Request {
             accept: text(headers, header::ACCEPT).map(str::to_owned),
             last_event_id: text(headers, HeaderName::from_static("last-event-id")).map(str::to_owned),
             body: whole(body, takes_body, limits).await?,
-            token: None,
+            permit: Permit::default(),
         })
     }
 }

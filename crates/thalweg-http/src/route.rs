@@ -1,6 +1,6 @@
 //! Routes: requests, their access and their documentation.
 //!
-//! The only way to add a route is [`Routes::add`]. It requires an [`Operation`] with scope and documentation, and derives
+//! The only way to add a route to the API is [`Routes::add`]. It requires an [`Operation`] with scope and documentation, and derives
 //! parameters, bodies and answers from the types of the handler. Router, OpenAPI document and reference use the same table.
 
 use std::fmt;
@@ -10,8 +10,10 @@ use axum::extract::State;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodFilter, MethodRouter};
 use axum::{Router, extract};
+use hyper::header::HeaderMap;
 use schemars::SchemaGenerator;
 
+use super::asset::Asset;
 use super::endpoint::Endpoint;
 pub use super::endpoint::{COMMON_ERRORS, Operation};
 use super::gate::{self, Gate};
@@ -56,6 +58,7 @@ pub struct Route {
 pub struct Routes<S> {
     table: Vec<Route>,
     by_path: Vec<(&'static str, MethodRouter<Arc<Gate<S>>>)>,
+    assets: Vec<Asset>,
 }
 
 impl fmt::Display for Method {
@@ -83,7 +86,7 @@ impl Method {
 impl<S: Clone + Send + Sync + 'static> Routes<S> {
     /// Creates an empty list of routes.
     pub fn new() -> Routes<S> {
-        Routes { table: Vec::new(), by_path: Vec::new() }
+        Routes { table: Vec::new(), by_path: Vec::new(), assets: Vec::new() }
     }
 
     /// Adds a route.
@@ -128,6 +131,13 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
         self
     }
 
+    /// Adds files of a page, which everybody may read.
+    #[must_use]
+    pub fn add_assets(mut self, assets: &[Asset]) -> Routes<S> {
+        self.assets.extend(assets);
+        self
+    }
+
     /// Returns the routes in the order of addition.
     pub fn into_table(self) -> Vec<Route> {
         self.table
@@ -148,6 +158,12 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
             let allowed = allowed.join(", ");
             let not_allowed = move || std::future::ready(gate::not_allowed(&allowed));
             router = router.route(path, methods.fallback(not_allowed));
+        }
+        for asset in self.assets {
+            let prepared = Arc::new(asset.prepare());
+            let answer = move |headers: HeaderMap| std::future::ready(prepared.response(&headers));
+            let not_allowed = || std::future::ready(gate::not_allowed("GET"));
+            router = router.route(asset.path, MethodRouter::new().get(answer).fallback(not_allowed));
         }
         let here = Arc::clone(&gate);
         let router = router.fallback(move || std::future::ready(gate::not_found(&here)));

@@ -71,6 +71,13 @@ impl WebUrl {
         self.text[self.authority.clone()].contains('@')
     }
 
+    /// Returns scheme, host and port, without user, path and query, any of which may be secret.
+    pub fn origin(&self) -> String {
+        let authority = &self.text[self.authority.clone()];
+        let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+        format!("{}{host}", &self.text[..self.authority.start])
+    }
+
     /// Returns all after host and port: path, query and fragment.
     pub fn after_host(&self) -> &str {
         &self.text[self.authority.end..]
@@ -222,6 +229,7 @@ mod tests {
         }
         let url: WebUrl = "https://u:p@h:1/x?y".parse().unwrap();
         assert_eq!(url.after_host(), "/x?y");
+        assert_eq!(url.origin(), "https://h:1");
     }
 
     #[test]

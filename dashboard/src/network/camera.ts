@@ -8,6 +8,9 @@ const MAX_SCALE = 120;
 /** Space around the network, in pixels. Names stand below the hosts. */
 const MARGIN = 42;
 
+/** Most that rows are drawn apart, compared with columns: wide networks of a few tiers need much. */
+const MAX_STRETCH = 12;
+
 export class Camera {
   /** Pixels per unit. */
   scale = 1;
@@ -22,8 +25,7 @@ export class Camera {
     const fits = (size: number, span: number) => (span === 0 ? MAX_SCALE : Math.max(1, size - 2 * MARGIN) / span);
     this.scale = Math.min(MAX_SCALE, fits(width, right - left));
     this.stretch = Math.min(MAX_SCALE, fits(height, bottom - top)) / this.scale;
-    // A stretched graph of forces looks wrong when the scales differ much.
-    this.stretch = Math.min(4, Math.max(0.25, this.stretch));
+    this.stretch = Math.min(MAX_STRETCH, Math.max(1 / MAX_STRETCH, this.stretch));
     this.scale = Math.min(this.scale, fits(height, bottom - top) / this.stretch);
     this.x = width / 2 - ((left + right) / 2) * this.scale;
     this.y = height / 2 - ((top + bottom) / 2) * this.scale * this.stretch;

@@ -55,12 +55,17 @@ function segment(scene: Scene, link: number, side: 0 | 1, gap: number): Segment 
 
 /** Returns the distance between the lines of the two directions. */
 function gapOf(scene: Scene): number {
-  return Math.min(4, Math.max(1, scene.camera.scale * 0.06));
+  return Math.min(4, Math.max(0.7, scene.camera.scale * 0.06));
+}
+
+/** Returns a factor below one for networks with so many links that wide lines would cover each other. */
+function density(scene: Scene): number {
+  return Math.min(1, Math.max(0.3, Math.sqrt(250 / (scene.graph.links.length || 1))));
 }
 
 /** Returns the width of a line by its load in hundredths. */
 function widthOf(scene: Scene, hundredths: number): number {
-  const unit = Math.min(3, Math.max(0.8, scene.camera.scale * 0.05));
+  const unit = Math.min(3, Math.max(0.8, scene.camera.scale * 0.05)) * density(scene);
   return hundredths > 100 ? unit * 0.7 : unit * (0.5 + (hundredths / 100) * 1.6);
 }
 

@@ -1,7 +1,7 @@
 // What an event says, in one line, and how bad it is.
 
 import type { Event, EventOf, Schemas } from "../api/types";
-import { bytes, count, duration, percent, rate, seconds, words } from "./format";
+import { bytes, count, duration, percent, quantity, rate, seconds, words } from "./format";
 
 export type EventLevel = "good" | "warn" | "bad" | "";
 
@@ -19,6 +19,7 @@ export const EVENT_TYPES = [
   "poll",
   "mastership",
   "rule_faults",
+  "traffic_change",
 ] as const satisfies Event["type"][];
 
 /** Returns an event as one line. */
@@ -42,6 +43,8 @@ export function eventText(event: Event): string {
       return `${event.switch}: OpenFlow entries repaired: ${count(event.missing)} missing, ${count(event.changed)} changed, ${count(event.foreign)} foreign`;
     case "link":
       return `${event.link} is ${event.up ? "up" : "down"}, routes recomputed`;
+    case "traffic_change":
+      return trafficChange(event);
     case "poll":
       return event.available
         ? `interface counters of ${event.poll} are available again`
@@ -71,6 +74,8 @@ export function eventLevel(event: Event): EventLevel {
       return "warn";
     case "link":
       return event.up ? "good" : "bad";
+    case "traffic_change":
+      return "warn";
     case "poll":
       return event.available ? "good" : "warn";
     case "mastership":
@@ -203,4 +208,11 @@ function redirection({ key, phase, cause, packets, bytes: sent, error, primary_b
     default:
       return `redirection of ${key}: ${words(phase)}`;
   }
+}
+
+function trafficChange({ task, keys, omitted_keys }: EventOf<"traffic_change">): string {
+  const total = keys.length + omitted_keys;
+  const largest = keys[0];
+  const first = largest === undefined ? "" : `, most that of ${largest.key}: ${quantity(largest.before, "")} before, ${quantity(largest.now, "")} now`;
+  return `traffic of ${total} ${total === 1 ? "key" : "keys"} changed (${task})${first}`;
 }

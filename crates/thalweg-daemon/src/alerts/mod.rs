@@ -97,6 +97,11 @@ impl Alert {
         &self.config.name
     }
 
+    /// Returns its configuration.
+    pub fn config(&self) -> &AlertConfig {
+        &self.config
+    }
+
     /// Returns what it has counted.
     pub fn counts(&self) -> AlertCounts {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);

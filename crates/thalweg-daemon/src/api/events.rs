@@ -15,13 +15,15 @@ use std::time::Duration;
 
 use hyper::body::Bytes;
 use thalweg_api::{EventBody, LinkName, Lost};
+use thalweg_control::decide::Verdict;
+use thalweg_measure::collector::CongestionChange;
 use thiserror::Error;
 
 use super::{Api, SubscriberPass, convert};
 use crate::event::{Event, EventKind};
 use crate::event_id::EventId;
-use crate::from_json;
 use crate::hub::{Delivery, Published, Subscriber};
+use crate::link_name;
 use thalweg_http::Admission;
 use thalweg_http::reply::BodySender;
 
@@ -54,6 +56,9 @@ pub struct EventFilter {
     pub link: Option<LinkName>,
     /// Collector to select; `None` selects all.
     pub collector: Option<String>,
+    /// Whether to select events that change something only: no repeated congestion, no changed addresses of flows, no decisions to keep
+    /// a path.
+    pub changes_only: bool,
 }
 
 /// Types of events.
@@ -92,13 +97,23 @@ impl EventFilter {
         self.types.as_ref().is_none_or(|types| types.0.contains(&event.kind.type_name()))
             && self.collector.as_ref().is_none_or(|name| **name == *event.collector)
             && self.link.as_ref().is_none_or(|link| concerns(event, link))
+            && (!self.changes_only || is_change(event))
+    }
+}
+
+fn is_change(event: &Event) -> bool {
+    match &event.kind {
+        EventKind::Congestion(congestion) => congestion.change != CongestionChange::Repeated,
+        EventKind::AddressChange(_) => false,
+        EventKind::Decision(decision, _) => decision.verdict == Verdict::Reroute,
+        _ => true,
     }
 }
 
 fn concerns(event: &Event, link: &LinkName) -> bool {
     match &event.kind {
         EventKind::Congestion(congestion) => {
-            *link.switch == *event.switch && from_json::side(link) == congestion.link.side
+            *link.switch == *event.switch && link_name::side(link) == congestion.link.side
         }
         _ => false,
     }
@@ -107,7 +122,7 @@ fn concerns(event: &Event, link: &LinkName) -> bool {
 impl Subscription {
     /// Returns an `id` without an event, so that a client that loses the connection before the first event can resume.
     /// `None` if the subscriber resumes from another run of the daemon, because it receives a `lost` event first.
-    fn position(&self, api: &Api) -> Option<Bytes> {
+    pub(super) fn position(&self, api: &Api) -> Option<Bytes> {
         let id = EventId { run: Some(api.run()), id: self.subscriber.position() };
         (!self.is_other_run).then(|| format!("id: {id}\n\n").into())
     }

@@ -16,12 +16,14 @@
 //! | `handlers` | handlers of requests |
 //! | `convert` | conversion of the daemon's values to the JSON types of `thalweg-api` |
 //! | `events` | events as server-sent events |
+//! | `live` | the live stream of a dashboard |
 //! | `server` | the listening API |
 //! | `open_api`, `reference` | generated documents |
 
 pub mod convert;
 pub mod events;
 mod handlers;
+mod live;
 pub mod open_api;
 pub mod reference;
 pub mod routes;

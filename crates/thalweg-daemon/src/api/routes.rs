@@ -6,8 +6,8 @@ use thalweg_api::problem::Code;
 
 use super::Api;
 use super::handlers::{
-    collectors, control, event_log, events, flows, health, interfaces, links, metrics, open_api,
-    redirections, samples, tasks, threshold, topology, transfers,
+    alerts, collectors, control, event_log, events, experiments, flows, health, interfaces, links, live,
+    metrics, open_api, records, redirections, samples, tasks, threshold, topology, transfers,
 };
 use thalweg_http::access::Scope;
 use thalweg_http::route::Method::{Delete, Get, Post, Put};
@@ -33,8 +33,8 @@ pub fn table() -> &'static [Route] {
 
 /// Returns all routes.
 pub fn routes() -> Routes<Api> {
-    let routes = of_network(Routes::new());
-    let routes = of_events(routes);
+    let routes = of_dashboard(of_network(Routes::new()));
+    let routes = of_experiments(of_records(of_events(routes)));
     of_program(of_transfers(of_isolation(of_control(routes))))
 }
 
@@ -116,6 +116,18 @@ fn of_network(routes: Routes<Api>) -> Routes<Api> {
         )
         .add(
             Get,
+            "/v1/tasks/{collector}/{task}",
+            Operation {
+                scope: READ,
+                summary: "Latest results of a measurement task",
+                description: "The results of the last 60 windows, the oldest first. `change` has one only after each period.",
+                errors: &[Code::NotFound],
+                waits: true,
+            },
+            tasks::history,
+        )
+        .add(
+            Get,
             "/v1/collectors",
             Operation {
                 scope: READ,
@@ -150,6 +162,164 @@ fn of_network(routes: Routes<Api>) -> Routes<Api> {
                 waits: true,
             },
             topology::put,
+        )
+}
+
+/// Stored flow records.
+fn of_records(routes: Routes<Api>) -> Routes<Api> {
+    const ERRORS: &[Code] = &[Code::NotConfigured, Code::TooManyRequests, Code::Unavailable];
+    routes
+        .add(
+            Get,
+            "/v1/records/top",
+            Operation {
+                scope: READ,
+                summary: "The largest groups of stored flow records",
+                description: "As `thalweg flows top`: a flow that several routers exported counts once. Needs \
+                              `records.folder` in the configuration of the daemon. If the time range has more records than can \
+                              be read in time, the response covers the latest of them, and `partial` is true.",
+                errors: ERRORS,
+                waits: true,
+            },
+            records::top,
+        )
+        .add(
+            Get,
+            "/v1/records/series",
+            Operation {
+                scope: READ,
+                summary: "Traffic of stored flow records over time",
+                description: "As `thalweg flows series`: the bytes of a record are spread evenly over its duration. Otherwise \
+                              as `/v1/records/top`.",
+                errors: ERRORS,
+                waits: true,
+            },
+            records::over_time,
+        )
+        .add(
+            Get,
+            "/v1/records/flowsets",
+            Operation {
+                scope: READ,
+                summary: "The largest parallel flowsets of stored flow records",
+                description: "As `thalweg flows flowsets`: flows between two hosts that start together. Otherwise as \
+                              `/v1/records/top`.",
+                errors: ERRORS,
+                waits: true,
+            },
+            records::flowsets,
+        )
+}
+
+/// Results of emulated experiments.
+fn of_experiments(routes: Routes<Api>) -> Routes<Api> {
+    routes
+        .add(
+            Get,
+            "/v1/experiments",
+            Operation {
+                scope: READ,
+                summary: "Emulated experiments with results",
+                description: "The folders with results of `thalweg emulate --output` in `experiments.folder` of the \
+                              configuration, and in the folders in it. Results that cannot be read are listed with the error.",
+                errors: &[Code::NotConfigured],
+                waits: true,
+            },
+            experiments::all,
+        )
+        .add(
+            Get,
+            "/v1/experiments/{name}",
+            Operation {
+                scope: READ,
+                summary: "Results of an experiment",
+                description: "A run: its summary, throughput and queue lengths over time, and flow completion times. A sweep: \
+                              the table of its runs.",
+                errors: &[Code::NotConfigured, Code::NotFound],
+                waits: true,
+            },
+            experiments::one,
+        )
+        .add(
+            Get,
+            "/v1/experiments/{name}/{run}",
+            Operation {
+                scope: READ,
+                summary: "Results of an experiment in a group, or of a run of a sweep",
+                description: "As `/v1/experiments/{name}`.",
+                errors: &[Code::NotConfigured, Code::NotFound],
+                waits: true,
+            },
+            experiments::nested,
+        )
+}
+
+/// What a dashboard needs: the live stream, and the past of links and flows.
+fn of_dashboard(routes: Routes<Api>) -> Routes<Api> {
+    routes
+        .add(
+            Get,
+            "/v1/live",
+            Operation {
+                scope: READ,
+                summary: "Live stream of loads, state and events",
+                description: "Server-sent events: `links` names the link directions, `loads` has their utilisation ten times a \
+                              second, `status` the state of the daemon once a second. Events that change something \
+                              follow as in `/v1/events`, with an `id` from which to resume. Repeated congestion, changed \
+                              addresses of flows and decisions to keep a path are left out.",
+                errors: &[Code::TooManySubscribers],
+                waits: false,
+            },
+            live::watch,
+        )
+        .add(
+            Get,
+            "/v1/links/{link}/history",
+            Operation {
+                scope: READ,
+                summary: "Utilisation of a link in the last ten minutes",
+                description: "One value per second of this machine's clock, also if the network is emulated; none before the first \
+                              second.",
+                errors: &[Code::NotFound],
+                waits: false,
+            },
+            live::of_link,
+        )
+        .add(
+            Get,
+            "/v1/flows/{key}/history",
+            Operation {
+                scope: READ,
+                summary: "Rate of a flow in the last ten minutes",
+                description: "One value per second, of the fastest flows, while somebody watches `/v1/live`; otherwise none.",
+                errors: &[],
+                waits: false,
+            },
+            live::of_flow,
+        )
+        .add(
+            Get,
+            "/v1/access",
+            Operation {
+                scope: READ,
+                summary: "What the client may do",
+                description: "The name of the token, and whether it may change the network.",
+                errors: &[],
+                waits: false,
+            },
+            live::access,
+        )
+        .add(
+            Get,
+            "/v1/alerts",
+            Operation {
+                scope: READ,
+                summary: "Alert rules",
+                description: "The rules of the configuration (`[[alert]]`), and what each has sent.",
+                errors: &[],
+                waits: false,
+            },
+            alerts::all,
         )
 }
 

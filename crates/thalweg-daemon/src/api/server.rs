@@ -8,6 +8,7 @@ use std::time::Duration;
 use thiserror::Error;
 
 use super::{Api, events, routes};
+use crate::dashboard::ASSETS;
 use crate::hub::WakeupError;
 use crate::log::Log;
 use crate::parts::Parts;
@@ -70,7 +71,7 @@ impl Server {
         Ok(Listener::bind(options.listen)?)
     }
 
-    /// Starts to answer requests.
+    /// Starts to answer requests, and to serve the dashboard if `has_dashboard`.
     ///
     /// # Errors
     /// If the thread cannot be started.
@@ -79,6 +80,7 @@ impl Server {
         parts: Parts,
         access: Arc<Access>,
         options: &AccessOptions,
+        has_dashboard: bool,
         log: Option<Log>,
     ) -> Result<Server, ApiError> {
         let api = Api::new(parts, &options.limits, log);
@@ -89,9 +91,10 @@ impl Server {
             Ok(())
         };
         let limits = options.limits;
+        let assets = if has_dashboard { ASSETS } else { &[] };
         let server = thalweg_http::Server::start(
             listener,
-            routes::routes(),
+            routes::routes().add_assets(assets),
             api.clone(),
             access,
             limits,

@@ -111,9 +111,14 @@ impl EventPublisher {
 
     /// Publishes one event.
     pub(super) fn publish(&self, time: Timestamp, kind: EventKind) {
-        let emitted = if self.is_live { realtime() } else { time };
-        let (collector, switch) = (Arc::clone(&self.name), Arc::clone(&self.switch));
-        self.hub.publish(Event { collector, switch, time, emitted, kind });
+        publish(&self.hub, [&self.name, &self.switch], self.is_live, time, kind);
+    }
+
+    /// Returns a function that publishes events of this collector, for another thread.
+    pub(super) fn event_sender(&self) -> impl Fn(Timestamp, EventKind) + Send + 'static {
+        let (hub, is_live) = (Arc::clone(&self.hub), self.is_live);
+        let names = [Arc::clone(&self.name), Arc::clone(&self.switch)];
+        move |time, kind| publish(&hub, names.each_ref(), is_live, time, kind)
     }
 
     #[cold]
@@ -204,4 +209,11 @@ impl EventPublisher {
             }
         }
     }
+}
+
+/// Publishes an event of a collector at a switch.
+fn publish(hub: &Hub, [collector, switch]: [&Arc<str>; 2], is_live: bool, time: Timestamp, kind: EventKind) {
+    let emitted = if is_live { realtime() } else { time };
+    let (collector, switch) = (Arc::clone(collector), Arc::clone(switch));
+    hub.publish(Event { collector, switch, time, emitted, kind });
 }

@@ -6,6 +6,7 @@
 //! **All flows** are read in chunks of at most [`FLOW_SLOTS`] slots of the flow table, with packets measured in between. The list
 //! is therefore not one snapshot, but each flow is consistent. The requester sorts and filters.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -97,13 +98,22 @@ pub struct CollectorCounters {
 pub struct TasksReport {
     /// The last completed window.
     pub last: Option<Arc<WindowReport>>,
-    /// The last answer of each task, with its window. `change` has one only after each period.
-    pub answers: Vec<(TaskSpec, Option<TaskAnswer>)>,
+    /// The tasks, in the order of the configuration.
+    pub tasks: Vec<TaskHistory>,
     /// Number of completed windows.
     pub windows: u64,
 }
 
-/// The last answer of a task.
+/// A task and its latest answers, the oldest first. `change` has one only after each period.
+#[derive(Clone, Debug)]
+pub struct TaskHistory {
+    /// The task.
+    pub spec: TaskSpec,
+    /// Its answers.
+    pub answers: VecDeque<Arc<TaskAnswer>>,
+}
+
+/// An answer of a task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskAnswer {
     /// Start of its window, and end (exclusive).
@@ -285,6 +295,14 @@ impl CollectorHandle {
     /// If there is no reply within `timeout`.
     pub fn links(&self, timeout: Duration) -> Result<CollectorReply<Vec<LinkReport>>, CollectorRequestError> {
         self.request(timeout, CollectorRequest::Links)
+    }
+
+    /// Asks for all links of the switch, both directions. The channel returns the reply.
+    ///
+    /// # Errors
+    /// If the mailbox is full or the collector has stopped.
+    pub fn begin_links(&self) -> Result<Receiver<CollectorReply<Vec<LinkReport>>>, CollectorRequestError> {
+        self.submit(CollectorRequest::Links)
     }
 
     /// Returns one direction of a flow.

@@ -44,7 +44,7 @@ pub use self::replacement::{ReconfigureError, Replacement};
 pub use fleet::{Fleet, FleetParts, PreparedCollector, StartError};
 pub use handle::{
     CollectorCounters, CollectorHandle, CollectorReply, CollectorRequest, CollectorRequestError, Description,
-    FlowChunk, Mailbox, TaskAnswer, TaskReportWriter, TasksReport,
+    FlowChunk, Mailbox, TaskAnswer, TaskHistory, TaskReportWriter, TasksReport,
 };
 pub use latency::{Latency, LatencyHistogram};
 pub use list::CollectorList;

@@ -68,7 +68,7 @@ impl Pipeline {
         tap: Option<BackgroundTap>,
     ) -> Pipeline {
         let Replacement { config, network, collector } = replacement;
-        let tasks = start_tasks(&config, &mailbox);
+        let tasks = start_tasks(&config, &mailbox, &publisher);
         publisher.stats().set_threshold(config.threshold);
         Pipeline {
             intake: intake(&config),
@@ -145,7 +145,7 @@ impl Pipeline {
         tracing::warn!(collector = &*self.config.name, %by, "the clock was set back: all flows end, and begin anew");
         if let Some(tasks) = self.tasks.take() {
             tasks.finish();
-            self.tasks = start_tasks(&self.config, &self.mailbox);
+            self.tasks = start_tasks(&self.config, &self.mailbox, &self.publisher);
         }
     }
 
@@ -390,9 +390,15 @@ impl Drop for Pipeline {
     }
 }
 
-fn start_tasks(config: &CollectorConfig, mailbox: &Mailbox) -> Option<TaskMonitor> {
+fn start_tasks(
+    config: &CollectorConfig,
+    mailbox: &Mailbox,
+    publisher: &EventPublisher,
+) -> Option<TaskMonitor> {
     let is_live = config.source.is_live();
-    let start = |options| TaskMonitor::start(options, mailbox.task_report_writer(), is_live);
+    let start = |options| {
+        TaskMonitor::start(options, mailbox.task_report_writer(), is_live, publisher.event_sender())
+    };
     config.tasks.as_ref().map(start)
 }
 

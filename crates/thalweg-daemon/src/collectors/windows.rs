@@ -1,6 +1,7 @@
 //! The measurement tasks of a collector. Its thread counts packets; another thread evaluates completed windows, which takes
 //! milliseconds.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -8,10 +9,14 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use thalweg_measure::tasks::{Monitor, Plan, TasksOptions, WindowReport, WindowState, Windows};
 use thalweg_wire::{Packet, Timestamp};
 
-use super::handle::{TaskAnswer, TaskReportWriter, TasksReport};
+use super::handle::{TaskAnswer, TaskHistory, TaskReportWriter, TasksReport};
+use crate::event::{EventKind, TrafficChange};
 
 /// Maximum number of windows that wait for evaluation.
 const QUEUE_CAPACITY: usize = 2;
+
+/// Number of answers of each task that are kept: an hour of windows of a minute.
+const KEPT_ANSWERS: usize = 60;
 
 /// Counts packets for tasks.
 pub(super) struct TaskMonitor {
@@ -31,7 +36,7 @@ struct WindowSink {
 }
 
 impl TaskMonitor {
-    /// Creates the counter, and starts the evaluation thread.
+    /// Creates the counter, and starts the evaluation thread, which publishes changes that exceed their bounds.
     ///
     /// # Panics
     /// If the tasks cannot be planned, which the configuration excludes, or the thread cannot be started.
@@ -39,6 +44,7 @@ impl TaskMonitor {
         options: &TasksOptions,
         report_writer: TaskReportWriter,
         is_live: bool,
+        publish: impl Fn(Timestamp, EventKind) + Send + 'static,
     ) -> TaskMonitor {
         let plan = Plan::new(options.clone()).expect("tasks are planned when the configuration is read");
         let monitor = Monitor::new(&plan, 0);
@@ -46,7 +52,7 @@ impl TaskMonitor {
         let sink = WindowSink { sender, is_live, report_writer: report_writer.clone() };
         let evaluation = std::thread::Builder::new()
             .name("windows".to_owned())
-            .spawn(move || evaluate(&plan, &receiver, &report_writer))
+            .spawn(move || evaluate(&plan, &receiver, &report_writer, publish))
             .expect("a thread can be started");
         TaskMonitor { monitor, sink, clock: Timestamp::default(), evaluation: Some(evaluation) }
     }
@@ -93,15 +99,24 @@ impl WindowSink {
 }
 
 /// Evaluates windows until the queue closes.
-fn evaluate(plan: &Plan, states: &Receiver<WindowState>, report_writer: &TaskReportWriter) {
+fn evaluate(
+    plan: &Plan,
+    states: &Receiver<WindowState>,
+    report_writer: &TaskReportWriter,
+    publish: impl Fn(Timestamp, EventKind),
+) {
     let mut windows = Windows::new(plan);
-    let answers = plan.tasks().iter().map(|task| (task.spec, None)).collect();
-    let mut report = TasksReport { answers, ..TasksReport::default() };
+    let mut report = TasksReport::of(plan);
     report_writer.set(report.clone());
     for state in states {
         windows.add(state);
         while let Some(window) = windows.next_report() {
             report_writer.note_windows(window.windows);
+            for result in &window.results {
+                if let Some(change) = TrafficChange::of(result) {
+                    publish(window.end, EventKind::TrafficChange(change));
+                }
+            }
             report.take(window);
             report_writer.set(report.clone());
         }
@@ -109,12 +124,25 @@ fn evaluate(plan: &Plan, states: &Receiver<WindowState>, report_writer: &TaskRep
 }
 
 impl TasksReport {
-    fn take(&mut self, window: WindowReport) {
+    /// Creates a report of these tasks without answers.
+    pub fn of(plan: &Plan) -> TasksReport {
+        let history = |spec| TaskHistory { spec, answers: VecDeque::new() };
+        TasksReport {
+            tasks: plan.tasks().iter().map(|task| history(task.spec)).collect(),
+            ..TasksReport::default()
+        }
+    }
+
+    /// Adds a completed window. The oldest answers of its tasks go.
+    pub fn take(&mut self, window: WindowReport) {
         self.windows += window.windows;
         for result in &window.results {
-            if let Some((_, answer)) = self.answers.get_mut(result.task) {
+            if let Some(TaskHistory { answers, .. }) = self.tasks.get_mut(result.task) {
+                if answers.len() == KEPT_ANSWERS {
+                    answers.pop_front();
+                }
                 let window = (window.start, window.end);
-                *answer = Some(TaskAnswer { window, result: result.clone() });
+                answers.push_back(Arc::new(TaskAnswer { window, result: result.clone() }));
             }
         }
         self.last = Some(Arc::new(window));

@@ -77,9 +77,9 @@ pub(crate) use links::split_direction;
 use links::{LinkSelection, ParseLinkSelectionError};
 pub use table::Threads;
 use table::{
-    ALERT, API, Api, COLLECTOR, CONTROL, Collector, Control, EMULATE, EVENT_LOG, Emulate, ISOLATION, Log,
-    NETWORK, Network, POLL, PROCESS, Process, RECORDS, RULE, Records, Rule, SAMPLES, SCHEMA, THRESHOLD,
-    TRANSFERS,
+    ALERT, API, Api, COLLECTOR, CONTROL, Collector, Control, EMULATE, EVENT_LOG, Emulate, Experiments,
+    ISOLATION, Log, NETWORK, Network, POLL, PROCESS, Process, RECORDS, RULE, Records, Rule, SAMPLES, SCHEMA,
+    THRESHOLD, TRANSFERS,
 };
 use thalweg_config::{Document, DocumentError, Format, Problem, Typed};
 use thalweg_http::access::{AccessOptions, Limits};
@@ -103,6 +103,8 @@ pub struct Config {
     pub file: String,
     /// Access to the HTTP API.
     pub access: AccessOptions,
+    /// Whether to serve the dashboard.
+    pub dashboard: bool,
     /// Events kept for subscribers.
     pub event_backlog: usize,
     /// The log.
@@ -135,6 +137,8 @@ pub struct Config {
     pub flow_export: FlowExportConfig,
     /// Reception of reports from transfer hosts, if any.
     pub transfers: Option<TransferOptions>,
+    /// Directory with results of emulated experiments, if any.
+    pub experiments: Option<PathBuf>,
     /// Values that are probably not meant: `FILE:LINE: KEY: WHY`.
     pub warnings: Vec<String>,
 }
@@ -307,9 +311,11 @@ impl Config {
             return Err(errors);
         };
         let (process, records) = (document.one::<Process>(), document.one::<Records>());
+        let experiments = document.one::<Experiments>();
         let mut config = Config {
             file: document.file.clone(),
             access,
+            dashboard: document.one::<Api>().dashboard,
             event_backlog: document.one::<Api>().event_backlog,
             log: log(&document.one()),
             process: ProcessConfig {
@@ -330,6 +336,7 @@ impl Config {
             records: records.file.as_ref().map(|file| document.folder.join(file)),
             flow_export,
             transfers,
+            experiments: experiments.folder.as_ref().map(|folder| document.folder.join(folder)),
             warnings: Vec::new(),
         };
         let warnings = warnings::of(document, &config);

@@ -16,8 +16,23 @@ use crate::log::{LogFormat, LogLevel};
 pub static SCHEMA: Schema = Schema::new(
     "configuration",
     &[
-        &API, &LOG, &PROCESS, &NETWORK, &EMULATE, &COLLECTOR, &RULE, &CONTROL, &ISOLATION, &THRESHOLD, &POLL,
-        &SAMPLES, &EVENT_LOG, &ALERT, &RECORDS, &TRANSFERS,
+        &API,
+        &LOG,
+        &PROCESS,
+        &NETWORK,
+        &EMULATE,
+        &COLLECTOR,
+        &RULE,
+        &CONTROL,
+        &ISOLATION,
+        &THRESHOLD,
+        &POLL,
+        &SAMPLES,
+        &EVENT_LOG,
+        &ALERT,
+        &RECORDS,
+        &TRANSFERS,
+        &EXPERIMENTS,
     ],
 );
 
@@ -57,6 +72,9 @@ section! {
         /// Number of latest events to keep for subscribers. A subscriber that falls further behind receives a
         /// `lost` event with the count.
         event_backlog: usize [Whole(1, 1 << 20)] default "4096",
+        /// Whether to serve the dashboard, a web page for browsers, at the listen address. The page itself needs no token; what it
+        /// shows does.
+        dashboard: bool [Boolean] default "true",
     }
 }
 
@@ -645,6 +663,14 @@ section! {
         mail_password_file: String [FILE] or "no authentication",
         /// Sender of the reports.
         mail_from: String [Text("an e-mail address")] or "needed with mail_server",
+    }
+}
+
+section! {
+    /// Results of emulated experiments, which the API and the dashboard show.
+    pub struct Experiments in EXPERIMENTS = "experiments" {
+        /// Directory whose subdirectories have the results of thalweg emulate --output DIR, each or in groups.
+        folder: String [Text("a directory name, relative to the directory of this file")] or "none",
     }
 }
 

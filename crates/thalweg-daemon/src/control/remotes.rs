@@ -14,8 +14,8 @@ use thalweg_sketch::{Bound, Estimate};
 use thalweg_wire::{BitRate, EthernetAddresses, FlowKey, MacAddress};
 
 use crate::collectors::control_events::{ControlEvent, ControlEventSender};
-use crate::from_json;
 use crate::lifecycle::Lifecycle;
+use crate::{from_json, link_name};
 
 /// All other daemons.
 #[derive(Clone, Debug, Default)]
@@ -129,7 +129,7 @@ fn control_event(event: &Event) -> Result<Option<ControlEvent>, InvalidEvent> {
             let name: LinkName = link.parse().map_err(|_| InvalidEvent)?;
             let flows: Vec<FlowRate> = flows.iter().map(flow_rate).collect::<Result<_, _>>()?;
             let report = LinkReport {
-                side: from_json::side(&name),
+                side: link_name::side(&name),
                 capacity: BitRate(*capacity_bps),
                 rate: estimate(rate)?,
                 smoothed: *smoothed_bps,

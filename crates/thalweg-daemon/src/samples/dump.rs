@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use thalweg_measure::samples::Samples;
+use thalweg_wire::FlowKey;
 use thiserror::Error;
 
 use super::labels::Labels;
@@ -217,18 +218,18 @@ impl Dumps {
         Ok(files)
     }
 
-    /// Returns the last samples of a collector, at most `max`, as a pcapng file. Temporarily needs about twice the memory of the
+    /// Returns the last samples of a collector, at most `max`, as a pcapng file: all, or those of `flow`. Temporarily needs about twice the memory of the
     /// ring.
     ///
     /// # Errors
     /// If the collector is unknown or keeps no samples.
-    pub fn samples_of(&self, collector: &str, max: u64) -> Result<Dumped, DumpError> {
+    pub fn samples_of(&self, collector: &str, max: u64, flow: Option<&FlowKey>) -> Result<Dumped, DumpError> {
         let collector = self.collector_with_ring(collector)?;
         let (samples, snap_length) = self.copy(&collector, max);
         let network = self.network.versions();
         let labels = Labels::new(&collector.description().switch, network.as_deref());
-        let bytes = pcapng::encode(&samples, &labels, snap_length);
-        Ok(Dumped { bytes, packets: samples.len() as u64, overwritten: samples.overwritten })
+        let (bytes, packets) = pcapng::encode(&samples, &labels, snap_length, flow);
+        Ok(Dumped { bytes, packets, overwritten: samples.overwritten })
     }
 
     fn collector_with_ring(&self, name: &str) -> Result<CollectorHandle, DumpError> {
@@ -270,7 +271,7 @@ impl Dumps {
         };
         match format {
             CaptureFormat::Pcapng => {
-                let bytes = pcapng::encode(&samples, &labels, snap_length);
+                let (bytes, _) = pcapng::encode(&samples, &labels, snap_length, None);
                 Ok(vec![write(format!("{stem}.pcapng"), &bytes, samples.len() as u64)?])
             }
             CaptureFormat::Pcap => pcap::encode(&samples, &labels, snap_length)

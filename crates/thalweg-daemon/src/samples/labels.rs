@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use thalweg_measure::collector::PortDirection;
 use thalweg_network::{Certainty, Inference, Node, PortIndex, RouterId, Versions};
-use thalweg_wire::Frame;
 use thalweg_wire::parse::Parser;
+use thalweg_wire::{FlowKey, Frame};
 
 /// Labels packets at one switch.
 pub(super) struct Labels<'a> {
@@ -35,6 +35,11 @@ impl<'a> Labels<'a> {
         let (versions, router) = self.known?;
         let packet = self.parser.parse(frame).ok()?;
         Some(versions.infer(router, &packet.ethernet, &packet.key, packet.time))
+    }
+
+    /// Whether a packet is one of this flow, of either direction.
+    pub(super) fn is_of(&self, frame: &Frame<'_>, flow: &FlowKey) -> bool {
+        self.parser.parse(frame).is_ok_and(|packet| packet.key == *flow || packet.key == flow.reversed())
     }
 
     /// Returns the name of a port in the API's format, `tor0:p3:out`; the switch if the port is unknown.

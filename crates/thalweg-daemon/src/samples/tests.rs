@@ -101,7 +101,7 @@ fn samples_are_written_without_a_network() {
     let time = thalweg_wire::Timestamp(5);
     writer.write(&thalweg_wire::Frame { time, bytes: &[7; 60], original_length: 60, link_type });
     let labels = labels::Labels::new("tor0", None);
-    let file = pcapng::encode(&ring.copy(10), &labels, 176);
+    let (file, _) = pcapng::encode(&ring.copy(10), &labels, 176, None);
     let mut source = FileSource::from_reader("memory", std::io::Cursor::new(file));
     let mut seen = BTreeMap::new();
     while let Some(batch) = source.next_batch().unwrap() {
@@ -123,8 +123,10 @@ fn dump_errors_are_reported_and_requests_are_limited() {
     let error = daemon.dumps().dump(&of("a", Cause::Request)).unwrap_err();
     assert!(matches!(error, DumpError::TooSoon { .. }), "{error}");
     assert_eq!(daemon.dumps().counters().written, 1);
-    let dumped = daemon.dumps().samples_of("a", 10).unwrap();
+    let dumped = daemon.dumps().samples_of("a", 10, None).unwrap();
     assert_eq!((dumped.packets, dumped.overwritten), (10, 0));
+    let nobody = "tcp 192.0.2.1:1 > 192.0.2.2:2".parse().unwrap();
+    assert_eq!(daemon.dumps().samples_of("a", 10, Some(&nobody)).unwrap().packets, 0);
 
     fs::write(folder.path().join("file"), "").unwrap();
     let folder = Some(folder.path().join("file/folder"));

@@ -59,6 +59,15 @@ pub struct Handshake {
     pub certificates: Vec<CertificateDer<'static>>,
 }
 
+/// What a request may do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Permit {
+    /// Name of its token; `None` without a token file, or if the request needs no token.
+    pub token: Option<Arc<str>>,
+    /// The scope of its token; `None` if it has no token.
+    pub scope: Option<Scope>,
+}
+
 /// Why a request is refused.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
@@ -173,18 +182,18 @@ impl Policy {
         Ok(Policy { tokens, tls, hosts: Hosts::new(options) })
     }
 
-    /// Checks the token of a request, and returns its name. `authorization` is its header, `wanted` the required scope.
+    /// Checks the token of a request. `authorization` is its header, `wanted` the required scope.
     ///
-    /// Without a token file all requests are permitted, without a name: the client is a local user or has a certificate.
+    /// Without a token file all requests are permitted: the client is a local user or has a certificate.
     ///
     /// # Errors
     /// If the token is missing, unknown or lacks the scope.
-    pub fn permit(&self, authorization: Option<&[u8]>, wanted: Scope) -> Result<Option<Arc<str>>, Denied> {
-        let Some(tokens) = &self.tokens else { return Ok(None) };
+    pub fn permit(&self, authorization: Option<&[u8]>, wanted: Scope) -> Result<Permit, Denied> {
+        let Some(tokens) = &self.tokens else { return Ok(Permit::default()) };
         let secret = authorization.and_then(bearer).ok_or(Denied::NoToken)?;
         let token = tokens.find(secret).ok_or(Denied::UnknownToken)?;
         match token.scope.includes(wanted) {
-            true => Ok(Some(Arc::clone(&token.name))),
+            true => Ok(Permit { token: Some(Arc::clone(&token.name)), scope: Some(token.scope) }),
             false => Err(Denied::Scope { has: token.scope, wanted }),
         }
     }

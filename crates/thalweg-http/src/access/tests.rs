@@ -23,13 +23,17 @@ fn scope_of(tokens: &Tokens, secret: &[u8]) -> Option<Scope> {
     tokens.find(secret).map(|token| token.scope)
 }
 
+fn permitted(token: &str, scope: Scope) -> Permit {
+    Permit { token: Some(token.into()), scope: Some(scope) }
+}
+
 #[test]
 fn a_report_token_permits_reports_in_its_name_only() {
     let tokens = Tokens::parse(&format!("dtn1 report {SECRET}")).unwrap();
     let policy = Policy { tokens: Some(tokens), tls: None, hosts: Hosts::any() };
     let bearer = format!("Bearer {SECRET}");
     let permit = |wanted| policy.permit(Some(bearer.as_bytes()), wanted);
-    assert_eq!(permit(Scope::Report), Ok(Some("dtn1".into())));
+    assert_eq!(permit(Scope::Report), Ok(permitted("dtn1", Scope::Report)));
     assert_eq!(permit(Scope::Read), Err(Denied::Scope { has: Scope::Report, wanted: Scope::Read }));
     assert!(Scope::Write.includes(Scope::Report) && !Scope::Read.includes(Scope::Report));
 }
@@ -167,13 +171,13 @@ fn tokens_and_scopes_are_enforced() {
     assert_eq!(policy.permit(None, Scope::Read), Err(Denied::NoToken));
     assert_eq!(permit("Basic eDp5", Scope::Read), Err(Denied::NoToken));
     assert_eq!(permit("Bearer nobody-has-this-one", Scope::Read), Err(Denied::UnknownToken));
-    assert_eq!(permit(&format!("Bearer {SECRET}"), Scope::Read), Ok(Some("r".into())));
-    assert_eq!(permit(&format!("bearer  {SECRET}"), Scope::Read), Ok(Some("r".into())));
+    assert_eq!(permit(&format!("Bearer {SECRET}"), Scope::Read), Ok(permitted("r", Scope::Read)));
+    assert_eq!(permit(&format!("bearer  {SECRET}"), Scope::Read), Ok(permitted("r", Scope::Read)));
     assert_eq!(
         permit(&format!("Bearer {SECRET}"), Scope::Write),
         Err(Denied::Scope { has: Scope::Read, wanted: Scope::Write })
     );
-    assert_eq!(permit(&format!("Bearer {SECRET}2"), Scope::Write), Ok(Some("w".into())));
+    assert_eq!(permit(&format!("Bearer {SECRET}2"), Scope::Write), Ok(permitted("w", Scope::Write)));
 }
 
 #[test]

@@ -65,6 +65,12 @@ fn the_http_api_reference_is_current() {
 }
 
 #[test]
+fn the_open_api_document_is_current() {
+    let document = serde_json::to_string_pretty(&thalweg_daemon::api::open_api::document()).unwrap();
+    check("openapi.json", &(document + "\n"));
+}
+
+#[test]
 fn the_flow_receiver_metrics_reference_is_current() {
     check("collect-metrics.md", &collect::metrics::reference());
 }

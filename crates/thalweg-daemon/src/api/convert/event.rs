@@ -1,12 +1,16 @@
 //! Events.
 
-use thalweg_api::{CongestionChangeName, Event, EventBody, FlowName};
+use thalweg_api::{CongestionChangeName, Event, EventBody, FlowName, KeyChange};
 use thalweg_control::routes::RuleFaults;
 use thalweg_measure::collector::{AddressChange, CongestionChange, CongestionEvent};
 use thalweg_measure::detect::{Cheetah, CheetahEnd, Finding};
+use thalweg_measure::tasks;
+use thalweg_sketch::Estimate;
+use thalweg_watch::json::EstimateBounds;
 
-use super::{flow_rate, link_name, rate};
-use crate::event::EventKind;
+use super::{flow_rate, rate};
+use crate::event::{EventKind, TrafficChange};
+use crate::link_name::link_name;
 use crate::{event, hub};
 
 fn change_name(change: CongestionChange) -> CongestionChangeName {
@@ -40,6 +44,7 @@ fn body(kind: &EventKind, switch: &str) -> EventBody {
         EventKind::Decision(decision, names) => super::decision(decision, names).into(),
         EventKind::Action(report, names) => super::action(report, names).into(),
         EventKind::Redirection(report) => EventBody::Redirection { redirection: super::redirection(report) },
+        EventKind::TrafficChange(change) => traffic_change(change),
         EventKind::Mastership(is_master) => EventBody::Mastership { master: *is_master },
         EventKind::Poll { name, error } => {
             EventBody::Poll { poll: name.to_string(), available: error.is_none(), error: error.clone() }
@@ -64,6 +69,28 @@ fn congestion(event: &CongestionEvent, switch: &str) -> EventBody {
         topology_version: event.version,
         flows: event.flows.iter().map(flow_rate).collect(),
         omitted_flows: event.flows_left_out,
+    }
+}
+
+fn traffic_change(change: &TrafficChange) -> EventBody {
+    let TrafficChange { task, period: (start, end), keys, omitted } = change;
+    let key = |(name, [change, before, now]): &(tasks::FlowName, [Estimate; 3])| {
+        let EstimateBounds { lower, upper, .. } = EstimateBounds::from(change);
+        KeyChange {
+            key: name.to_string(),
+            change: change.value,
+            change_lower: lower,
+            change_upper: upper,
+            before: before.value,
+            now: now.value,
+        }
+    };
+    EventBody::TrafficChange {
+        task: task.to_string(),
+        start: (*start).into(),
+        end: (*end).into(),
+        keys: keys.iter().map(key).collect(),
+        omitted_keys: *omitted as u64,
     }
 }
 

@@ -5,7 +5,8 @@ use thalweg_measure::collector::{self, FlowReport, LinkDirection, PortDirection}
 use thalweg_measure::rates;
 use thalweg_network::PortIndex;
 
-use super::{link_name, rate};
+use super::rate;
+use crate::link_name::link_name;
 
 /// Converts a flow as this collector sees it at this switch.
 pub fn flow(report: &FlowReport, collector: &str, switch: &str, is_redirected: bool) -> Flow {

@@ -1,10 +1,11 @@
 //! Links and their names.
 
-use thalweg_api::{DirectionName, Link, LinkName};
-use thalweg_measure::collector::{LinkDirection, LinkReport, PortDirection};
+use thalweg_api::Link;
+use thalweg_measure::collector::{LinkDirection, LinkReport};
 use thalweg_wire::Timestamp;
 
 use super::rate;
+use crate::link_name::{direction_name, link_name};
 
 /// What the topology says about a link at a switch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,16 +35,4 @@ pub fn link(report: &LinkReport, collector: &str, switch: &str, known: KnownLink
         flows: report.flows,
         changed: (report.changed != Timestamp::default()).then(|| report.changed.into()),
     }
-}
-
-fn direction_name(direction: PortDirection) -> DirectionName {
-    match direction {
-        PortDirection::Input => DirectionName::In,
-        PortDirection::Output => DirectionName::Out,
-    }
-}
-
-/// Returns the name of one direction of a link.
-pub fn link_name(switch: &str, side: LinkDirection) -> LinkName {
-    LinkName { switch: switch.to_owned(), port: side.port.0, direction: direction_name(side.direction) }
 }

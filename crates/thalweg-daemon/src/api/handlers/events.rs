@@ -61,8 +61,18 @@ pub(in crate::api) fn subscribe(
         types: wanted.r#type.map(|Parsed(types)| types),
         link: wanted.link.map(|Parsed(link)| link),
         collector: wanted.collector,
+        changes_only: false,
     };
-    let after = after(last.as_deref(), wanted.after)?;
+    let subscription = subscription(api, filter, after(last.as_deref(), wanted.after)?)?;
+    Ok(EventStream { api: api.clone(), subscription })
+}
+
+/// Returns a subscription that resumes after an event, or gets only new ones.
+pub(super) fn subscription(
+    api: &Api,
+    filter: EventFilter,
+    after: Option<EventId>,
+) -> Result<Subscription, Problem> {
     let pass = api.subscriber_pass().ok_or_else(|| {
         Problem::new(Code::TooManySubscribers, "the limit of subscribers is reached (api.max_subscribers)")
     })?;
@@ -73,12 +83,14 @@ pub(in crate::api) fn subscribe(
         after => after.map(|after| after.id),
     };
     let subscriber = api.parts().hub.subscribe(after);
-    let subscription = Subscription { filter, subscriber, is_other_run, _pass: pass };
-    Ok(EventStream { api: api.clone(), subscription })
+    Ok(Subscription { filter, subscriber, is_other_run, _pass: pass })
 }
 
 /// Where to resume, from the header that a reconnecting browser sends or from the query.
-fn after(header: Option<&str>, query: Option<Parsed<EventId>>) -> Result<Option<EventId>, Problem> {
+pub(super) fn after(
+    header: Option<&str>,
+    query: Option<Parsed<EventId>>,
+) -> Result<Option<EventId>, Problem> {
     match header {
         // The header is newer than the URL with which the browser first connected.
         Some(header) => {

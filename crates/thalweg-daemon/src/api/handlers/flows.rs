@@ -10,7 +10,7 @@ use thalweg_api::problem::{Code, Problem};
 use thalweg_measure::collector::FlowReport;
 use thalweg_wire::FlowKey;
 
-use super::{CollectorParam, Limit, LimitParams, RequestDeadline, check_responses, selected};
+use super::{CollectorParam, FlowSort, LimitParams, RequestDeadline, SortOrder, check_responses, selected};
 use crate::api::{Api, convert};
 use crate::collectors::CollectorHandle;
 use thalweg_http::input::{Path, Query};
@@ -23,19 +23,19 @@ pub(in crate::api) struct FlowPath {
     /// The `key` of one direction of a flow in other responses, percent-encoded: PROTOCOL SRC:PORT > DST:PORT, or
     /// PROTOCOL SRC > DST for protocols without ports.
     #[schemars(example = &"tcp%2010.0.0.1:443%20%3E%2010.0.0.2:51000")]
-    key: Parsed<FlowKey>,
+    pub(super) key: Parsed<FlowKey>,
 }
 
 /// `GET /v1/flows`
 pub(in crate::api) fn top(api: &Api, Query(params): Query<LimitParams>) -> Result<Json<Flows>, Problem> {
     let collectors = selected(api, params.collector.as_deref())?;
-    Ok(Json(Fastest::of(api, &collectors, params.limit, |flow| params.matches(flow))?))
+    Ok(Json(Ranking::of(api, &collectors, &params, |flow| params.matches(flow))?))
 }
 
 /// `GET /v1/cheetahs`
 pub(in crate::api) fn cheetahs(api: &Api, Query(params): Query<LimitParams>) -> Result<Json<Flows>, Problem> {
     let collectors = selected(api, params.collector.as_deref())?;
-    Ok(Json(Fastest::of(api, &collectors, params.limit, |flow| flow.is_cheetah && params.matches(flow))?))
+    Ok(Json(Ranking::of(api, &collectors, &params, |flow| flow.is_cheetah && params.matches(flow))?))
 }
 
 /// `GET /v1/flows/{key}`
@@ -67,77 +67,99 @@ fn is_redirected(api: &Api, key: &FlowKey) -> bool {
     api.parts().isolation.as_ref().is_some_and(|isolation| isolation.state().redirects(key))
 }
 
-/// Collects the fastest flows, in memory for `room` of them.
-pub(super) struct Fastest {
+/// Collects the first flows in an order, in memory for `room` of them.
+pub(super) struct Ranking {
+    sort: FlowSort,
+    is_ascending: bool,
     room: usize,
-    /// The slowest on top, which a faster flow replaces.
+    /// The last of them on top, which a better one replaces.
     heap: BinaryHeap<Ranked>,
     total: u64,
 }
 
-/// A flow, and the index of the collector that sees it.
+/// A flow, and the index of the collector that sees it. The first in the order is the least.
 struct Ranked {
+    /// The value by which flows are sorted, the greatest first.
+    rank: f64,
+    is_key_reversed: bool,
     report: FlowReport,
     collector: usize,
 }
 
-impl Fastest {
-    /// Returns the fastest `room` flows of these collectors that satisfy `is_wanted`.
+impl Ranking {
+    /// Returns the selected flows of these collectors that satisfy `is_wanted`.
     pub(super) fn of(
         api: &Api,
         collectors: &[CollectorHandle],
-        Count(room): Limit,
+        params: &LimitParams,
         is_wanted: impl Fn(&FlowReport) -> bool,
     ) -> Result<Flows, Problem> {
-        let mut fastest = Fastest { room, heap: BinaryHeap::new(), total: 0 };
+        let (offset, Count(limit)) = (params.offset()?, params.limit);
+        let Parsed(sort) = params.sort.unwrap_or(Parsed(FlowSort::Rate));
+        let is_ascending = matches!(params.order, Some(Parsed(SortOrder::Ascending)));
+        let room = offset + limit;
+        let mut ranking = Ranking { sort, is_ascending, room, heap: BinaryHeap::new(), total: 0 };
         let deadline = RequestDeadline::new();
         let mut responses = Vec::new();
         for (collector, handle) in collectors.iter().enumerate() {
             let end = handle.flows(deadline.left(), |report| {
                 if is_wanted(&report) {
-                    fastest.add(Ranked { report, collector });
+                    ranking.add(report, collector);
                 }
             });
             responses.push(convert::collector_response_at(handle, end));
         }
         check_responses(&responses)?;
-        let total = fastest.total;
+        let total = ranking.total;
         let view = |ranked: &Ranked| {
             let description = collectors[ranked.collector].description();
             let is_redirected = is_redirected(api, &ranked.report.key);
             convert::flow(&ranked.report, &description.name, &description.switch, is_redirected)
         };
-        let flows = fastest.heap.into_sorted_vec().iter().map(view).collect();
+        let flows = ranking.heap.into_sorted_vec().iter().skip(offset).map(view).collect();
         Ok(Flows { responses, total, flows })
     }
 
-    fn add(&mut self, flow: Ranked) {
+    fn add(&mut self, report: FlowReport, collector: usize) {
+        let value = self.sort.value(&report);
+        let rank = if self.is_ascending { -value } else { value };
+        // Keys are sorted from the least to the greatest, unless the order says otherwise.
+        let is_key_reversed = self.sort == FlowSort::Key && !self.is_ascending;
+        let flow = Ranked { rank, is_key_reversed, report, collector };
         self.total += 1;
         if self.heap.len() < self.room {
             self.heap.push(flow);
-        } else if let Some(mut slowest) = self.heap.peek_mut()
-            && flow < *slowest
+        } else if let Some(mut last) = self.heap.peek_mut()
+            && flow < *last
         {
-            *slowest = flow;
+            *last = flow;
         }
     }
 }
 
-impl Ranked {
-    /// Returns the rate in bits per second; below zero before the first estimate.
-    fn rate(&self) -> f64 {
-        self.report.rate.map_or(-1.0, |known| known.rate.value)
+impl FlowSort {
+    /// Returns the value by which flows are sorted; equal for flows that are sorted by their key alone.
+    fn value(self, report: &FlowReport) -> f64 {
+        match self {
+            // Below zero before the first estimate.
+            FlowSort::Rate => report.rate.map_or(-1.0, |known| known.rate.value),
+            FlowSort::Bytes => report.sampled.0 as f64,
+            FlowSort::Samples => report.samples as f64,
+            FlowSort::Retransmitted => report.repeated.0 as f64,
+            FlowSort::Start => report.first.0 as f64,
+            FlowSort::End => report.last.0 as f64,
+            FlowSort::Key => 0.0,
+        }
     }
 }
 
-/// Orders by rate, then by samples, both descending, then by key.
+/// Orders by rank, then by key. Equal ranks of most sorts are of flows with few samples.
 impl Ord for Ranked {
     fn cmp(&self, other: &Ranked) -> Ordering {
-        let by_rate = other.rate().total_cmp(&self.rate());
-        by_rate
-            .then_with(|| other.report.samples.cmp(&self.report.samples))
-            .then_with(|| self.report.key.cmp(&other.report.key))
-            .then_with(|| self.collector.cmp(&other.collector))
+        let by_rank = other.rank.total_cmp(&self.rank);
+        let by_key = self.report.key.cmp(&other.report.key);
+        let by_key = if self.is_key_reversed { by_key.reverse() } else { by_key };
+        by_rank.then(by_key).then_with(|| self.collector.cmp(&other.collector))
     }
 }
 

@@ -10,12 +10,12 @@ use thalweg_measure::collector::{FlowReport, LinkDirection, PortDirection};
 use thalweg_network::topology::UnknownPort;
 use thalweg_network::{Attachment, NetworkState, Node, Topology};
 
-use super::flows::Fastest;
+use super::flows::Ranking;
 use super::{CollectorParam, LimitParams, RequestDeadline, check_responses, selected};
 use crate::api::convert::KnownLink;
 use crate::api::{Api, convert};
 use crate::config::split_direction;
-use crate::from_json;
+use crate::link_name;
 use thalweg_http::input::{Path, Query};
 use thalweg_http::output::Json;
 
@@ -24,7 +24,7 @@ use thalweg_http::output::Json;
 pub(in crate::api) struct LinkPath {
     /// Name of the link: SWITCH:PORT:in or SWITCH:PORT:out. PORT is p and its number, or the name in the topology.
     #[schemars(example = &"tor0:p3:out")]
-    link: String,
+    pub(super) link: String,
 }
 
 /// `GET /v1/links`
@@ -57,7 +57,7 @@ pub(in crate::api) fn flows(
     Query(params): Query<LimitParams>,
 ) -> Result<Json<Flows>, Problem> {
     let network = api.parts().network.versions();
-    let link = link_name(network.as_ref().map(|versions| versions.newest().state.topology()), &link)?;
+    let link = named_link(network.as_ref().map(|versions| versions.newest().state.topology()), &link)?;
     let collectors = selected(api, params.collector.as_deref())?.into_iter();
     let watching: Vec<_> =
         collectors.filter(|collector| *collector.description().switch == *link.switch).collect();
@@ -67,8 +67,8 @@ pub(in crate::api) fn flows(
             format!("no collector monitors the switch {:?}", link.switch),
         ));
     }
-    let side = from_json::side(&link);
-    Ok(Json(Fastest::of(api, &watching, params.limit, |flow| is_on(flow, side) && params.matches(flow))?))
+    let side = link_name::side(&link);
+    Ok(Json(Ranking::of(api, &watching, &params, |flow| is_on(flow, side) && params.matches(flow))?))
 }
 
 /// Whether a flow is known to use this direction of the link.
@@ -80,7 +80,7 @@ fn is_on(flow: &FlowReport, side: LinkDirection) -> bool {
 }
 
 /// Returns the link that a text names. Without a topology, ports have numbers only.
-fn link_name(topology: Option<&Arc<Topology>>, text: &str) -> Result<LinkName, Problem> {
+pub(super) fn named_link(topology: Option<&Arc<Topology>>, text: &str) -> Result<LinkName, Problem> {
     let invalid = || {
         Problem::new(
             Code::BadParameter,

@@ -7,6 +7,7 @@ use schemars::{JsonSchema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use thalweg_api::Samples;
 use thalweg_api::problem::{Code, Problem};
+use thalweg_wire::FlowKey;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::api::{Api, convert};
@@ -29,6 +30,10 @@ pub(in crate::api) struct SampleParams {
     /// Only samples of this collector; required for `application/pcapng`.
     #[schemars(example = &"tor0")]
     collector: Option<String>,
+    /// Only packets of this flow, of either direction; for `application/pcapng`. Percent-encoded: PROTOCOL SRC:PORT > DST:PORT, or
+    /// PROTOCOL SRC > DST for protocols without ports.
+    #[schemars(example = &"tcp%2010.0.0.1:443%20%3E%2010.0.0.2:51000")]
+    flow: Option<Parsed<FlowKey>>,
     /// File format: pcapng, or pcap with one file per output port. The default is configured.
     #[schemars(example = &"pcapng")]
     format: Option<Parsed<CaptureFormat>>,
@@ -52,11 +57,15 @@ impl Output for CaptureFile {
 /// `POST /v1/samples`
 pub(in crate::api) fn post(
     api: &Api,
-    Query(SampleParams { collector, format }): Query<SampleParams>,
+    Query(SampleParams { collector, flow, format }): Query<SampleParams>,
     accept: Accept,
 ) -> Result<OneOf<Json<Samples>, CaptureFile>, Problem> {
     if accept.names(PCAPNG) {
-        return stream(api, collector.as_deref()).map(OneOf::Other);
+        let flow = flow.as_ref().map(|Parsed(flow)| flow);
+        return stream(api, collector.as_deref(), flow).map(OneOf::Other);
+    }
+    if flow.is_some() {
+        return Err(Problem::new(Code::BadParameter, "flow needs the header Accept: application/pcapng"));
     }
     let format = format.map(|Parsed(format)| format);
     let files = api.parts().dumps.dump(&DumpRequest { collector, format, cause: Cause::Request })?;
@@ -76,7 +85,7 @@ impl AsRef<[u8]> for Held {
 }
 
 /// Returns the samples of one collector as the body of the response.
-fn stream(api: &Api, collector: Option<&str>) -> Result<CaptureFile, Problem> {
+fn stream(api: &Api, collector: Option<&str>, flow: Option<&FlowKey>) -> Result<CaptureFile, Problem> {
     let Some(collector) = collector else {
         return Err(Problem::new(
             Code::BadParameter,
@@ -86,7 +95,7 @@ fn stream(api: &Api, collector: Option<&str>) -> Result<CaptureFile, Problem> {
     let pass = api.capture_pass().ok_or_else(|| {
         Problem::new(Code::TooManyRequests, "another capture file is being sent").retry_after(NEXT_CAPTURE)
     })?;
-    let dumped = api.parts().dumps.samples_of(collector, u64::MAX)?;
+    let dumped = api.parts().dumps.samples_of(collector, u64::MAX, flow)?;
     Ok(CaptureFile(Bytes::from_owner(Held { bytes: dumped.bytes, _pass: pass })))
 }
 
@@ -114,7 +123,7 @@ mod tests {
     fn one_capture_file_is_sent_at_a_time() {
         let api = Api::new(parts(), &Limits::default(), None);
         let status = || {
-            let wanted = SampleParams { collector: Some("tor0".to_owned()), format: None };
+            let wanted = SampleParams { collector: Some("tor0".to_owned()), flow: None, format: None };
             post(&api, Query(wanted), Accept(Some(PCAPNG.to_owned()))).unwrap_err().status
         };
         assert_eq!(status(), 404, "the permit is free, and the collector is unknown");

@@ -89,7 +89,7 @@ fn event_line(theme: Theme, event: &Event) -> Line<'static> {
         EventBody::Action { outcome: Outcome::Confirmed, .. } => theme.good(),
         EventBody::Action { outcome: Outcome::TimedOut | Outcome::Refused, .. } => theme.loss(),
         EventBody::Action { .. } => Style::new(),
-        EventBody::RuleFaults { .. } => theme.warning(),
+        EventBody::RuleFaults { .. } | EventBody::TrafficChange { .. } => theme.warning(),
         EventBody::Redirection { redirection } => match redirection.phase {
             RedirectionPhase::Confirmed => theme.good(),
             RedirectionPhase::Failed => theme.loss(),
@@ -178,6 +178,14 @@ fn event_text(event: &Event) -> (String, String) {
         }
         EventBody::Poll { poll, error: Some(error), .. } => {
             (format!("▽ interface counters of {poll}"), format!(": {error}"))
+        }
+        EventBody::TrafficChange { task, keys, omitted_keys, .. } => {
+            let count = keys.len() as u64 + omitted_keys;
+            let first = keys.first().map_or_else(String::new, |first| format!(", first {}", first.key));
+            (
+                format!("△ {} changed", counted(&grouped(count), "key", "keys")),
+                format!(": {task}, by {}{first}", event.collector),
+            )
         }
         EventBody::Redirection { redirection } => redirection_text(redirection),
         EventBody::RuleFaults { missing, changed, foreign } => (

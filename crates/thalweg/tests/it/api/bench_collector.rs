@@ -1,11 +1,8 @@
 //! A collector with fixed responses.
 
-use std::sync::Arc;
-
 use thalweg_daemon::collectors::handle::reply_to;
 use thalweg_daemon::collectors::{
-    CollectorCounters, CollectorHandle, CollectorRequest, Description, FlowChunk, Mailbox, TaskAnswer,
-    TasksReport,
+    CollectorCounters, CollectorHandle, CollectorRequest, Description, FlowChunk, Mailbox, TasksReport,
 };
 use thalweg_measure::collector::{Counters, FlowRate, FlowReport, LinkDirection, LinkReport, PortDirection};
 use thalweg_measure::meter::intake::IntakeCounters;
@@ -137,17 +134,11 @@ pub(crate) fn tasks() -> TasksReport {
     }
     monitor.finish(|window| windows.add(window));
     windows.finish();
-    let mut report = TasksReport::default();
-    let mut answers: Vec<_> = plan.tasks().iter().map(|task| (task.spec, None)).collect();
+    let mut report = TasksReport::of(&plan);
     while let Some(window) = windows.next_report() {
-        for result in &window.results {
-            let window = (window.start, window.end);
-            answers[result.task].1 = Some(TaskAnswer { window, result: result.clone() });
-        }
-        report.windows += window.windows;
-        report.last = Some(Arc::new(window));
+        report.take(window);
     }
-    TasksReport { answers, ..report }
+    report
 }
 
 fn packet(second: u64, number: u32) -> Packet {

@@ -91,7 +91,12 @@ impl Client {
 
     /// Subscribes. When this returns, the server has the subscription.
     pub(crate) fn events(&self, query: &str, headers: &[(&str, &str)]) -> Events {
-        let request = self.agent.get(self.url(&format!("/v1/events{query}")));
+        self.stream(&format!("/v1/events{query}"), headers)
+    }
+
+    /// Reads server-sent events. When this returns, the server has the subscription.
+    pub(crate) fn stream(&self, path: &str, headers: &[(&str, &str)]) -> Events {
+        let request = self.agent.get(self.url(path));
         let response = self.with_headers(request, headers).call().unwrap();
         assert_eq!(response.status(), 200);
         assert_eq!(response.headers()["content-type"], "text/event-stream");

@@ -6,10 +6,12 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use thalweg_daemon::api::Server;
+use thalweg_daemon::api::convert::live_status;
 use thalweg_daemon::daemon::Daemon;
 use thalweg_daemon::event::CollectorState;
 use thalweg_daemon::event::{Event, EventKind};
 use thalweg_daemon::hub::Hub;
+use thalweg_daemon::live::run_live;
 use thalweg_http::access::{Access, AccessOptions};
 use thalweg_measure::collector::{CongestionChange, CongestionEvent, LinkDirection, PortDirection};
 use thalweg_network::topology::shapes::rack;
@@ -27,6 +29,7 @@ pub(crate) struct Fixture {
     pub(crate) access: Arc<Access>,
     pub(crate) options: AccessOptions,
     is_over: Arc<AtomicBool>,
+    is_silent: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -47,18 +50,19 @@ impl Fixture {
             AccessOptions { listen: "127.0.0.1:0".parse().unwrap(), ..AccessOptions::default() };
         change(&mut options);
         let daemon = Daemon::new(Some(Versions::new(network())), hub);
-        let is_over = Arc::new(AtomicBool::new(false));
+        let [is_over, is_silent] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
         let (mut handles, mut threads) = (Vec::new(), Vec::new());
         for name in ["tor0", "quiet"] {
             let (handle, mailbox) = bench_collector::new(name);
             handles.push(handle);
             // Before the first request, because the daemon must be ready.
             mailbox.set_state(CollectorState::Running);
-            let is_over = Arc::clone(&is_over);
+            let [is_over, is_silent] = [&is_over, &is_silent].map(Arc::clone);
             threads.push(std::thread::spawn(move || {
                 mailbox.task_report_writer().set(bench_collector::tasks());
                 while !is_over.load(Ordering::Relaxed) {
-                    if let Some(question) = mailbox.wait(Duration::from_millis(20)) {
+                    let question = mailbox.wait(Duration::from_millis(20));
+                    if let Some(question) = question.filter(|_| !is_silent.load(Ordering::Relaxed)) {
                         bench_collector::answer_request(question, mailbox.description());
                     }
                 }
@@ -67,11 +71,23 @@ impl Fixture {
         daemon.set_collectors(handles);
         let access = Arc::new(Access::new(&options).unwrap());
         let listener = Server::bind(&options).unwrap();
-        let server =
-            Server::start(listener, daemon.api_parts(), Arc::clone(&access), &options, None).unwrap();
+        let parts = daemon.api_parts();
+        {
+            let (parts, is_over) = (parts.clone(), Arc::clone(&is_over));
+            threads.push(std::thread::spawn(move || {
+                let status = |now, packet_time| live_status(&parts, now, packet_time);
+                run_live(&parts.live, &parts.collectors, status, || is_over.load(Ordering::Relaxed));
+            }));
+        }
+        let server = Server::start(listener, parts, Arc::clone(&access), &options, true, None).unwrap();
         let scheme = if options.tls_key.is_some() { "https" } else { "http" };
         let client = Client::new(format!("{scheme}://{}", server.address()));
-        Fixture { daemon, server, client, access, options, is_over, threads }
+        Fixture { daemon, server, client, access, options, is_over, is_silent, threads }
+    }
+
+    /// Lets the collectors answer no request any more.
+    pub(crate) fn silence(&self) {
+        self.is_silent.store(true, Ordering::Relaxed);
     }
 
     /// Publishes this many congestion events.

@@ -7,6 +7,7 @@ mod daemon;
 mod events;
 mod fixture;
 mod limits;
+mod live;
 mod open_api;
 mod schema;
 mod tls;

@@ -1,6 +1,7 @@
 //! `thalweg serve` as a process: start, reload, kill, stop.
 
 mod control;
+mod experiments;
 mod flowspec;
 #[path = "../../../../thalweg-actuators/tests/isolation_flowspec/frr.rs"]
 #[allow(dead_code, reason = "not every user of this file needs all of it")]
@@ -14,6 +15,7 @@ mod openflow;
 mod ovs;
 mod polls;
 mod polls_openflow;
+mod records;
 mod slow;
 mod threshold;
 mod threshold_poll;
