@@ -37,7 +37,7 @@ function withTokens(text, folder) {
 test("ten tabs share one connection, and a thousand do too", async () => {
   await withDaemon(undefined, async (daemon, context) => {
     const pages = [];
-    for (let tab = 0; tab < 10; tab += 1) pages.push(await openPage(context, daemon.url));
+    for (let tab = 0; tab < 10; tab += 1) pages.push(await openPage(context, `${daemon.url}/#/tasks`));
     for (const page of pages) await waitUntilLive(page);
     assert.equal(await daemon.metric("thalweg_subscribers"), 1);
     await pages[0].evaluate(() => {
