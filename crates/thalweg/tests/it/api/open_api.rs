@@ -11,6 +11,7 @@ use thalweg_control::isolate::{EndCause, Phase, Reason, RedirectionId, Redirecti
 use thalweg_control::routes::{LinkNumber, RuleFaults};
 use thalweg_daemon::api::routes;
 use thalweg_daemon::control::{ActionOutcome, ActionReport, ActionTimes};
+use thalweg_daemon::event::TrafficChange;
 use thalweg_network::EndpointId;
 use thalweg_wire::{BitRate, Nanos, Timestamp};
 
@@ -93,7 +94,12 @@ fn every_response_matches_the_document() {
         ("/v1/flows/{key}", "/v1/flows/tcp%2010.0.0.1:443%20%3E%2010.0.1.7:51000"),
         ("/v1/cheetahs", "/v1/cheetahs"),
         ("/v1/tasks", "/v1/tasks"),
+        ("/v1/tasks/{collector}/{task}", "/v1/tasks/tor0/change:1s"),
         ("/v1/collectors", "/v1/collectors"),
+        ("/v1/links/{link}/history", "/v1/links/tor0:p3:out/history"),
+        ("/v1/flows/{key}/history", "/v1/flows/tcp%2010.0.0.1:443%20%3E%2010.0.1.7:51000/history"),
+        ("/v1/access", "/v1/access"),
+        ("/v1/alerts", "/v1/alerts"),
         ("/v1/topology", "/v1/topology"),
         ("/healthz", "/healthz"),
         ("/readyz", "/readyz"),
@@ -182,6 +188,7 @@ fn every_event_matches_the_document() {
         EventKind::Mastership(true),
         EventKind::Redirection(redirection(key)),
         EventKind::Link { name: "leaf0:p2 - spine0:p0".into(), is_up: false },
+        EventKind::TrafficChange(traffic_change()),
     ];
     let mut events = fixture.client.events("", &[]);
     fixture.publish(1);
@@ -191,7 +198,7 @@ fn every_event_matches_the_document() {
             .hub()
             .publish(thalweg_daemon::event::Event { kind, ..crate::api::fixture::event("tor0", 3) });
     }
-    let types: Vec<_> = (0..13)
+    let types: Vec<_> = (0..14)
         .map(|_| {
             let sent = events.next();
             let found = faults(&document, &json!({"$ref": "#/components/schemas/Event"}), &sent.data);
@@ -201,11 +208,19 @@ fn every_event_matches_the_document() {
         })
         .collect();
     let collector = ["collector", "collector"];
-    let control = ["decision", "action", "action", "rule_faults", "mastership", "redirection", "link"];
+    let control =
+        ["decision", "action", "action", "rule_faults", "mastership", "redirection", "link", "traffic_change"];
     assert_eq!(
         types,
         [&["congestion", "address_change", "cheetah", "cheetah_end"], &collector[..], &control].concat()
     );
+}
+
+/// The change that the task of the fixture's collectors has found.
+fn traffic_change() -> TrafficChange {
+    let tasks = crate::api::bench_collector::tasks();
+    let mut answers = tasks.tasks.iter().flat_map(|task| &task.answers);
+    answers.find_map(|answer| TrafficChange::of(&answer.result)).expect("the traffic of keys changed")
 }
 
 fn redirection(key: thalweg_wire::FlowKey) -> RedirectionReport {
