@@ -269,7 +269,10 @@ fn an_unknown_parameter_is_refused_with_the_known_ones() {
         assert_eq!(answer.problem(), (400, "bad_parameter".into()), "{path}");
         answer.json()["detail"].as_str().unwrap().to_owned()
     };
-    assert_eq!(detail("/v1/flows?tpo=3"), "unknown parameter \"tpo\": expected limit, collector, filter, sort, order, offset");
+    assert_eq!(
+        detail("/v1/flows?tpo=3"),
+        "unknown parameter \"tpo\": expected limit, collector, filter, sort, order, offset"
+    );
     assert_eq!(detail("/v1/collectors?x"), "unknown parameter \"x\": this path has no parameters");
     assert_eq!(detail("/v1/flows?limit=3&limit=4"), "duplicate parameter limit");
     let key = "/v1/flows/tcp%2010.0.0.1:443%20%3E%2010.0.1.98:51000";

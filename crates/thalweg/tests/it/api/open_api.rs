@@ -208,8 +208,16 @@ fn every_event_matches_the_document() {
         })
         .collect();
     let collector = ["collector", "collector"];
-    let control =
-        ["decision", "action", "action", "rule_faults", "mastership", "redirection", "link", "traffic_change"];
+    let control = [
+        "decision",
+        "action",
+        "action",
+        "rule_faults",
+        "mastership",
+        "redirection",
+        "link",
+        "traffic_change",
+    ];
     assert_eq!(
         types,
         [&["congestion", "address_change", "cheetah", "cheetah_end"], &collector[..], &control].concat()
