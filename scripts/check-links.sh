@@ -14,7 +14,7 @@ while IFS= read -r file; do
       broken=$((broken + 1))
     fi
   done < <(grep -oE '\]\([^) ]+' "$file" | cut -c3-)
-done < <(find . -name '*.md' -not -path '*/target/*' -not -path './.venv/*' -not -path './.git/*' | sort)
+done < <(find . -name '*.md' -not -path '*/target/*' -not -path './.venv/*' -not -path '*/node_modules/*' -not -path './.git/*' | sort)
 
 echo "$checked links checked, $broken broken"
 [ "$broken" -eq 0 ]
