@@ -128,6 +128,15 @@ fn simulations_of_a_threshold_state_their_target_and_the_error_of_a_sample() {
 }
 
 #[test]
+fn the_live_stream_is_measured_with_its_viewers() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = bench(folder.path(), &["dashboard", "--flows", "400", "--seconds", "1", "--viewers", "0,2"]);
+    let viewers = cells(&page, "2");
+    let messages: f64 = viewers.last().unwrap().parse().unwrap();
+    assert!(messages > 1.0, "{page}");
+}
+
+#[test]
 fn sketches_are_measured_with_their_errors() {
     let folder = tempfile::tempdir().unwrap();
     let arguments = ["sketches", "--packets", "20000", "--flows", "2000", "--runs", "2", "--no-peers"];

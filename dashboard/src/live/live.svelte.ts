@@ -34,6 +34,8 @@ class Live {
   events = $state.raw<Arrived[]>([]);
   /** Whether something is shown that is no longer current. */
   isStale = $derived(this.connection.state !== "open" && this.connection.state !== "connecting");
+  /** Events that the daemon overwrote before this browser read them. */
+  missedEvents = $state(0);
   /** The clock of the browser minus that of the daemon, in milliseconds. */
   clockSkew = $state(0);
 
@@ -118,6 +120,7 @@ class Live {
         this.#addEvents(message.events);
         break;
       case "gap":
+        this.missedEvents += message.count ?? 0;
         break;
     }
   }
