@@ -92,9 +92,18 @@ test("a page without a token shows nothing, and one with a token what it may", a
     await page.getByLabel("Token").fill(WRITE);
     await page.keyboard.press("Enter");
     await page.getByRole("button", { name: "Freeze" }).waitFor();
-    // Another tab has the token already.
-    const other = await openPage(context, daemon.url);
-    await waitUntilLive(other);
+    // Another tab gets the token from the first one, and shows its view.
+    for (const view of ["flows", "history", "network"]) {
+      const other = await openPage(context, `${daemon.url}/#/${view}`);
+      await waitUntilLive(other);
+      await other.getByRole("heading", { level: 1 }).filter({ hasNotText: "Sign in" }).waitFor();
+      await other.close();
+    }
+    // A token that no header can carry is refused in the page.
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await page.getByLabel("Token").fill("tökén");
+    await page.keyboard.press("Enter");
+    await page.getByRole("alert").filter({ hasText: "not a token" }).waitFor();
   });
 });
 

@@ -78,6 +78,14 @@ withPage("a clock that is an hour fast is shown as such", async (opened) => {
   await opened.getByText("Clocks differ by 60 min").waitFor({ timeout: 20_000 });
 });
 
+withPage("a name in the address does not lead to another path", async (opened) => {
+  const asked = [];
+  opened.on("request", (request) => asked.push(new URL(request.url()).pathname));
+  await opened.goto(`${daemon.url}/#/network/pair/..%2F..%2Fetc/..`);
+  await opened.getByText('There is nothing with the name "..".').waitFor();
+  assert.ok(!asked.some((path) => path.startsWith("/v1/control/") && !path.startsWith("/v1/control/paths/")), asked.join(" "));
+});
+
 test("the page of another site cannot change the network", async () => {
   const response = await fetch(`${daemon.url}/v1/control/frozen`, {
     method: "PUT",

@@ -59,6 +59,8 @@ pub struct LiveCollector {
     pub name: String,
     /// Its state.
     pub state: State,
+    /// Whether it keeps samples, which `/v1/samples` returns.
+    pub keeps_samples: bool,
 }
 
 /// A summary of isolation.

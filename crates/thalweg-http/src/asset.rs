@@ -72,7 +72,7 @@ impl PreparedAsset {
         let [compressed_tag, plain_tag] = &self.tags;
         let tag = if accepts_gzip { compressed_tag } else { plain_tag };
         let is_current = text(request, header::IF_NONE_MATCH).is_some_and(|known| {
-            known.split(',').any(|known| known.trim().trim_start_matches("W/").as_bytes() == tag)
+            known.split(',').map(str::trim).any(|known| known == "*" || known.trim_start_matches("W/").as_bytes() == tag)
         });
         let mut response = match is_current {
             true => Response::new(Body::empty()),

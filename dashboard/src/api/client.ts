@@ -81,10 +81,16 @@ export async function getText(path: string, accept: string, options: Options = {
 }
 
 function address(path: string, { path: values = {}, query = {} }: Options<unknown>): string {
-  const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(values[name] ?? ""));
+  const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => segment(values[name] ?? ""));
   const pairs = Object.entries(query as Values).filter(([, value]) => value !== undefined && value !== null && value !== "");
   const text = new URLSearchParams(pairs.map(([name, value]) => [name, String(value)])).toString();
   return text === "" ? filled : `${filled}?${text.replaceAll("+", "%20")}`;
+}
+
+/** Encodes a part of a path. Browsers would resolve "..", also an encoded one, and so ask for another path. */
+function segment(value: string): string {
+  if (/^\.{0,2}$/.test(value)) throw new ApiError(`There is nothing with the name "${value}".`, 404, "not_found");
+  return encodeURIComponent(value);
 }
 
 interface Sent {
@@ -95,7 +101,8 @@ interface Sent {
 
 async function request(method: string, url: string, { body, accept = "application/json", signal }: Sent): Promise<Response> {
   const headers: Record<string, string> = { Accept: accept };
-  if (session.token !== null) headers.Authorization = `Bearer ${session.token}`;
+  const { token } = session;
+  if (token !== null) headers.Authorization = `Bearer ${token}`;
   if (body !== undefined) headers["Content-Type"] = "application/json";
   const limit = AbortSignal.timeout(TIMEOUT_MS);
   let response: Response;
@@ -112,12 +119,12 @@ async function request(method: string, url: string, { body, accept = "applicatio
     if (signal?.aborted) throw error;
     throw new ApiError("The daemon does not answer.", 0, "unreachable");
   }
-  if (!response.ok) throw await failure(response);
+  if (!response.ok) throw await failure(response, token);
   return response;
 }
 
-async function failure(response: Response): Promise<ApiError> {
-  if (response.status === 401) session.refuse();
+async function failure(response: Response, token: string | null): Promise<ApiError> {
+  if (response.status === 401) session.refuse(token);
   const seconds = Number(response.headers.get("Retry-After"));
   const retryAfterMs = seconds > 0 ? seconds * 1_000 : null;
   let problem: Partial<Problem> = {};

@@ -40,7 +40,9 @@ class Session {
     }
   }
 
-  refuse(): void {
+  /** The daemon refused a request with this token. Another one may have been accepted meanwhile. */
+  refuse(token: string | null): void {
+    if (token !== this.token) return;
     this.isRefused = true;
     this.mayWrite = false;
   }

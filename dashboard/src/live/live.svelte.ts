@@ -128,7 +128,7 @@ class Live {
   #setConnection(connection: Connection): void {
     const wasOpen = this.connection.state === "open";
     this.connection = connection;
-    if (connection.state === "unauthorised") session.refuse();
+    if (connection.state === "unauthorised") session.refuse(session.token);
     if (connection.state === "open" && !wasOpen) void this.#readAccess();
   }
 

@@ -39,17 +39,21 @@ interface Segment {
   by: number;
 }
 
+/** Distance of parallel links, in pixels. */
+const LANE_WIDTH = 14;
+
 const COLOURS = { light: loadColours(false), dark: loadColours(true) };
 
 /** Returns the line of a link direction: beside the middle, on the right of its direction. */
 function segment(scene: Scene, link: number, side: 0 | 1, gap: number): Segment {
-  const [a, b] = scene.graph.links[link]!.ends;
+  const { ends: [a, b], lane } = scene.graph.links[link]!;
   const [from, to] = side === 0 ? [a, b] : [b, a];
+  const shift = gap + (side === 0 ? lane : -lane) * LANE_WIDTH;
   const start = scene.camera.toScreen(scene.points[from]!);
   const end = scene.camera.toScreen(scene.points[to]!);
   const [dx, dy] = [end.x - start.x, end.y - start.y];
   const length = Math.hypot(dx, dy) || 1;
-  const [ox, oy] = [(-dy / length) * gap, (dx / length) * gap];
+  const [ox, oy] = [(-dy / length) * shift, (dx / length) * shift];
   return { ax: start.x + ox, ay: start.y + oy, bx: end.x + ox, by: end.y + oy };
 }
 

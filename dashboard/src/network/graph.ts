@@ -19,6 +19,8 @@ export interface GraphLink {
   capacity: number | null;
   /** Whether the topology says that it is down. */
   isDown: boolean;
+  /** Where it is drawn beside others between the same nodes: 0 in the middle, 1 a place to the right. */
+  lane: number;
 }
 
 /** Where a link direction is: the number of the link, and 0 from its first end, 1 from its second. */
@@ -47,7 +49,9 @@ export interface TopologyFile {
 
 /** Makes the graph of a topology; `measured` are the links of the collectors. */
 export function graphOf(topology: TopologyFile | null, measured: Link[]): Graph {
-  return topology?.router === undefined ? graphOfLinks(measured) : graphOfTopology(topology, measured);
+  const graph = topology?.router === undefined ? graphOfLinks(measured) : graphOfTopology(topology, measured);
+  setLanes(graph);
+  return graph;
 }
 
 function emptyGraph(): Graph {
@@ -62,9 +66,9 @@ function addNode(graph: Graph, name: string, isHost: boolean): number {
   return graph.nodes.length - 1;
 }
 
-function addLink(graph: Graph, link: GraphLink): void {
+function addLink(graph: Graph, link: Omit<GraphLink, "lane">): void {
   const number = graph.links.length;
-  graph.links.push(link);
+  graph.links.push({ ...link, lane: 0 });
   graph.byPort.set(link.title, number);
   link.directions.forEach((names, side) => {
     for (const name of names) {
@@ -72,6 +76,20 @@ function addLink(graph: Graph, link: GraphLink): void {
       graph.byPort.set(name.replace(/:(in|out)$/, ""), number);
     }
   });
+}
+
+/** Spreads links between the same two nodes. */
+function setLanes(graph: Graph): void {
+  const groups = new Map<string, GraphLink[]>();
+  for (const link of graph.links) {
+    const key = link.ends.toSorted((a, b) => a - b).join();
+    groups.set(key, [...(groups.get(key) ?? []), link]);
+  }
+  for (const group of groups.values()) {
+    const least = Math.min(...group[0]!.ends);
+    // The right of a link is the left of one that was named the other way round.
+    group.forEach((link, place) => (link.lane = (place - (group.length - 1) / 2) * (link.ends[0] === least ? 1 : -1)));
+  }
 }
 
 /**

@@ -45,7 +45,7 @@ export function duration(seconds: number | null | undefined): string {
   if (size < 1) return `${significant(seconds * 1e3)} ms`;
   if (size < 120) return `${significant(seconds)} s`;
   const whole = Math.round(seconds);
-  if (size < 7_200) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
+  if (size < 7_200) return whole % 60 === 0 ? `${whole / 60} min` : `${Math.floor(whole / 60)} min ${whole % 60} s`;
   const minutes = Math.round(seconds / 60);
   if (size < 172_800) return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
   const hours = Math.round(seconds / 3_600);

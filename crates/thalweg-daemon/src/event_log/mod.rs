@@ -93,6 +93,11 @@ impl EventLog {
     /// # Errors
     /// If a file cannot be read.
     pub fn read(&self, query: &Query) -> io::Result<LoggedEvents> {
-        query::read(&self.options.folder, query)
+        let folder = &self.options.folder;
+        if !folder.exists() && self.counts().written > 0 {
+            let text = format!("{} was removed", folder.display());
+            return Err(io::Error::new(io::ErrorKind::NotFound, text));
+        }
+        query::read(folder, query)
     }
 }

@@ -9,6 +9,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -121,6 +122,10 @@ impl Segments {
         if self.length > 0 && self.length + lines.len() as u64 > self.max_size.0 / PARTS {
             self.file = None;
         }
+        if self.file.as_ref().is_some_and(|file| file.metadata().is_ok_and(|file| file.nlink() == 0)) {
+            tracing::warn!(folder = %self.folder.display(), "a segment of the event log was removed while it was written");
+            self.file = None;
+        }
         let appended = self.write(lines);
         if appended.is_err() {
             self.file = None;
@@ -205,6 +210,22 @@ mod tests {
             .map(|segment| read(folder.path(), segment, None).unwrap().unwrap().lines().count())
             .collect();
         assert_eq!(lengths, [1, 2, 3]);
+    }
+
+    #[test]
+    fn a_segment_that_was_removed_is_followed_by_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut segments = Segments::open(folder.path(), Bytes(1 << 20), 7).unwrap();
+        segments.append(&lines(1)).unwrap();
+        fs::remove_file(list(folder.path()).unwrap()[0].path(folder.path())).unwrap();
+        segments.append(&lines(2)).unwrap();
+        let kept = list(folder.path()).unwrap();
+        assert_eq!((kept.len(), kept[0].number), (1, 2));
+        // With the folder, the next write fails, and opening it again creates it.
+        fs::remove_dir_all(folder.path()).unwrap();
+        segments.append(&lines(1)).unwrap_err();
+        Segments::open(folder.path(), Bytes(1 << 20), 7).unwrap().append(&lines(1)).unwrap();
+        assert_eq!(list(folder.path()).unwrap().len(), 1);
     }
 
     #[test]

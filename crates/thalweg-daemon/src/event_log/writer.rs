@@ -100,6 +100,8 @@ pub(crate) fn run_event_log(
             Err(error) => {
                 log.counters.add_failure();
                 tracing::warn!(folder = %log.options.folder.display(), %error, "cannot write the event log");
+                // The folder may have been removed: it is created again.
+                segments = None;
                 if is_last {
                     log.counters.add_lost(batch.events);
                     return;

@@ -25,6 +25,7 @@ pub fn live_status(parts: &Parts, now: Timestamp, packet_time: Timestamp) -> Liv
     let collectors = collectors.iter().map(|collector| LiveCollector {
         name: collector.name().to_owned(),
         state: super::state(&collector.state()),
+        keeps_samples: collector.samples().is_some(),
     });
     LiveStatus {
         configured: configured.map(|(name, _)| name.into()).collect(),
