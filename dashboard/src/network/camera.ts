@@ -5,8 +5,8 @@ import type { Point } from "./layout";
 /** Largest distance of two hosts that are one unit apart, in pixels. */
 const MAX_SCALE = 120;
 
-/** Space around the network, in pixels. Names stand below the hosts. */
-const MARGIN = 42;
+/** Space around the network, in pixels: for the buttons on the right, and names below the hosts. */
+const MARGIN = { x: 58, y: 42 };
 
 /** Most that rows are drawn apart, compared with columns: wide networks of a few tiers need much. */
 const MAX_STRETCH = 12;
@@ -22,11 +22,12 @@ export class Camera {
     if (points.length === 0) return;
     const [left, right] = extent(points.map((point) => point.x));
     const [top, bottom] = extent(points.map((point) => point.y));
-    const fits = (size: number, span: number) => (span === 0 ? MAX_SCALE : Math.max(1, size - 2 * MARGIN) / span);
-    this.scale = Math.min(MAX_SCALE, fits(width, right - left));
-    this.stretch = Math.min(MAX_SCALE, fits(height, bottom - top)) / this.scale;
+    const fits = (size: number, span: number) => (span === 0 ? MAX_SCALE : Math.max(1, size) / span);
+    const [inner, high] = [width - 2 * MARGIN.x, height - 2 * MARGIN.y];
+    this.scale = Math.min(MAX_SCALE, fits(inner, right - left));
+    this.stretch = Math.min(MAX_SCALE, fits(high, bottom - top)) / this.scale;
     this.stretch = Math.min(MAX_STRETCH, Math.max(1 / MAX_STRETCH, this.stretch));
-    this.scale = Math.min(this.scale, fits(height, bottom - top) / this.stretch);
+    this.scale = Math.min(this.scale, fits(high, bottom - top) / this.stretch);
     this.x = width / 2 - ((left + right) / 2) * this.scale;
     this.y = height / 2 - ((top + bottom) / 2) * this.scale * this.stretch;
   }
