@@ -38,7 +38,7 @@ python: ## install the Python package into .venv, for thalweg flows and notebook
 
 test: ## check format and lints, run every test
 	@scripts/setup.sh test
-	@export STEP_TIMES=$$(mktemp) && scripts/python.sh test && scripts/test.sh
+	@scripts/test.sh
 
 lint: ## check format, lints, documentation and shell scripts
 	@scripts/setup.sh lint

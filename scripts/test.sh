@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Everything that must hold before a change lands. `make test` calls it; it needs no set-up of its own.
+# Everything that must hold before a change lands. `make test` calls it after scripts/setup.sh.
 #
 # A test that cannot run here (no root, no tshark) writes one line `skipped: NAME: REASON` to standard error,
 # past the test runner's capture, and passes. The closing lines list these and count them as skipped, and a table
@@ -18,13 +18,6 @@ step scripts/check-links.sh
 step scripts/experiments.sh check
 step scripts/check-features.sh
 step scripts/bpf.sh check
-if [ -x .venv/bin/pytest ]; then
-  step .venv/bin/ruff check --quiet python
-  (cd python && step ../.venv/bin/mypy --no-error-summary)
-fi
-
-# The tests, and the Python module beside them; no examples, which clippy has checked.
-step cargo build "${workspace[@]}" --lib --bins --tests
 log=$(mktemp)
 lints=$(mktemp)
 python_log=$(mktemp)
@@ -36,6 +29,24 @@ units=
 dashboard=
 trap 'rm -f "$log" "$lints" "$python_log" "$unit_log" "$dashboard_log"; kill $clippy $python $units $dashboard 2>/dev/null || true' EXIT
 status=0
+# The Python environment and the dashboard are fetched and checked while the compiler works, which seldom needs all processors.
+scripts/python.sh test >"$python_log" 2>&1 &
+python=$!
+scripts/dashboard.sh check >"$dashboard_log" 2>&1 &
+dashboard=$!
+# The tests, and the Python module beside them; no examples, which clippy has checked.
+step cargo build "${workspace[@]}" --lib --bins --tests
+echo "==> scripts/python.sh test (beside the compiler)"
+wait "$python" || status=$?
+python=
+cat "$python_log"
+if [ -x .venv/bin/pytest ]; then
+  step .venv/bin/ruff check --quiet python
+  (cd python && step ../.venv/bin/mypy --no-error-summary)
+fi
+echo "==> scripts/dashboard.sh check (beside the compiler)"
+wait "$dashboard" || status=$?
+tee -a "$log" <"$dashboard_log"
 # The tests of the Python package run beside the others, most of which wait.
 if [ -x .venv/bin/pytest ]; then
   scripts/python.sh module debug
@@ -45,7 +56,7 @@ else
   echo "skipped: python: there is no .venv with its tests' packages" | tee -a "$log"
 fi
 # So do those of the dashboard, in a browser.
-(scripts/dashboard.sh check && exec nice -n 5 scripts/dashboard.sh test) >"$dashboard_log" 2>&1 &
+(exec nice -n 5 scripts/dashboard.sh test) >"$dashboard_log" 2>&1 &
 dashboard=$!
 # Many tests wait, for timers of the kernel or for other programs. Clippy computes meanwhile, at the lowest priority. It
 # starts when the tests run, because both need the lock of the build folder before.
@@ -62,7 +73,7 @@ tee -a "$log" <"$unit_log"
 echo "==> cargo clippy ${workspace[*]} --all-targets --quiet -- -D warnings (beside the tests)"
 wait "$clippy" || status=$?
 cat "$lints"
-echo "==> scripts/dashboard.sh check, test (beside the tests)"
+echo "==> scripts/dashboard.sh test (beside the tests)"
 wait "$dashboard" || status=$?
 tee -a "$log" <"$dashboard_log"
 step cargo test "${workspace[@]}" --doc --no-fail-fast 2>&1 | tee -a "$log" || status=$?
