@@ -72,7 +72,10 @@ impl PreparedAsset {
         let [compressed_tag, plain_tag] = &self.tags;
         let tag = if accepts_gzip { compressed_tag } else { plain_tag };
         let is_current = text(request, header::IF_NONE_MATCH).is_some_and(|known| {
-            known.split(',').map(str::trim).any(|known| known == "*" || known.trim_start_matches("W/").as_bytes() == tag)
+            known
+                .split(',')
+                .map(str::trim)
+                .any(|known| known == "*" || known.trim_start_matches("W/").as_bytes() == tag)
         });
         let mut response = match is_current {
             true => Response::new(Body::empty()),
@@ -149,7 +152,7 @@ mod tests {
     async fn a_browser_that_has_the_current_file_receives_none() {
         let prepared = ASSET.prepare();
         let accept = (header::ACCEPT_ENCODING, "gzip");
-        let tag = prepared.response(&request(&[accept.clone()])).headers()[header::ETAG]
+        let tag = prepared.response(&request(std::slice::from_ref(&accept))).headers()[header::ETAG]
             .to_str()
             .unwrap()
             .to_owned();
