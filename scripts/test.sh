@@ -55,9 +55,6 @@ if [ -x .venv/bin/pytest ]; then
 else
   echo "skipped: python: there is no .venv with its tests' packages" | tee -a "$log"
 fi
-# So do those of the dashboard, in a browser.
-(exec nice -n 5 scripts/dashboard.sh test) >"$dashboard_log" 2>&1 &
-dashboard=$!
 # Many tests wait, for timers of the kernel or for other programs. Clippy computes meanwhile, at the lowest priority. It
 # starts when the tests run, because both need the lock of the build folder before.
 (sleep 10 && nice -n 19 cargo clippy "${workspace[@]}" --all-targets --quiet -- -D warnings >"$lints" 2>&1) &
@@ -66,7 +63,11 @@ clippy=$!
 # So do the tests within the crates, which compute.
 (sleep 5 && exec nice -n 5 cargo test "${workspace[@]}" --lib --bins --no-fail-fast) >"$unit_log" 2>&1 &
 units=$!
-step cargo test "${workspace[@]}" --test '*' --no-fail-fast 2>&1 | tee -a "$log" || status=$?
+step cargo test "${workspace[@]}" --test it --no-fail-fast 2>&1 | tee -a "$log" || status=$?
+# The largest, which are named it, have labs in real time. A browser would disturb them: its tests run beside the others.
+(exec nice -n 5 scripts/dashboard.sh test) >"$dashboard_log" 2>&1 &
+dashboard=$!
+step cargo test "${workspace[@]}" --test '[!i]*' --test 'i[!t]*' --no-fail-fast 2>&1 | tee -a "$log" || status=$?
 echo "==> cargo test ${workspace[*]} --lib --bins --no-fail-fast (beside the others)"
 wait "$units" || status=$?
 tee -a "$log" <"$unit_log"

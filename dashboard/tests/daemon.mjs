@@ -36,7 +36,9 @@ export class Daemon {
     const daemon = new Daemon(folder, port);
     const source = join(ROOT, "examples", example);
     const text = readFileSync(join(source, "thalweg.toml"), "utf8").replaceAll(/"([\w-]+\.toml)"/g, (_, file) => JSON.stringify(join(source, file)));
-    daemon.write("thalweg.toml", change(`[api]\nlisten = "127.0.0.1:${port}"\n${text}`, folder));
+    // At a third of the pace of the examples the emulation leaves the processor to the browser.
+    const slowed = text.replace(/^pace = 0\.01$/m, "pace = 0.003");
+    daemon.write("thalweg.toml", change(`[api]\nlisten = "127.0.0.1:${port}"\n${slowed}`, folder));
     await daemon.start();
     return daemon;
   }
