@@ -43,11 +43,14 @@ try {
 
 /** Returns when decisions to reroute arrived, by the number of their events. */
 async function decisions(url, count) {
-  const response = await fetch(`${url}/v1/events?type=decision`);
+  const abort = new AbortController();
+  const response = await fetch(`${url}/v1/events?type=decision`, { signal: abort.signal });
   const decoder = new TextDecoder();
   const found = new Map();
   let rest = "";
-  for await (const chunk of response.body) {
+  const reader = response.body.getReader();
+  for (;;) {
+    const { value: chunk } = await reader.read();
     const at = performance.timeOrigin + performance.now();
     const messages = (rest + decoder.decode(chunk, { stream: true })).split("\n\n");
     rest = messages.pop();
@@ -56,7 +59,9 @@ async function decisions(url, count) {
       if (data === undefined) continue;
       const event = JSON.parse(data);
       if (event.verdict === "reroute") found.set(String(event.id), at);
-      if (found.size >= count) return found;
+      if (found.size < count) continue;
+      abort.abort();
+      return found;
     }
   }
   return found;
