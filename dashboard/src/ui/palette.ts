@@ -33,6 +33,12 @@ export function loadColours(isDark: boolean): string[] {
   return [...table, isDark ? "#6b5b7b" : "#b9a9c9"];
 }
 
+/** Returns the colours of loads from idle to full, as a CSS background. */
+export function loadRamp(isDark: boolean): string {
+  const stops = isDark ? LOAD_DARK : LOAD_LIGHT;
+  return `linear-gradient(90deg, ${stops.map((colour, place) => `rgb(${colour.join()}) ${STOPS[place]! * 100}%`).join(", ")})`;
+}
+
 /** Index of the colour of an unknown load. */
 export const UNKNOWN_LOAD = 101;
 
