@@ -1,4 +1,4 @@
-//! Files of a page that runs in a browser. They are public, the same for everybody, and part of the program.
+//! Static files of a web page, embedded in the program and served without a token.
 //!
 //! Each file is compressed once (gzip, RFC 1952), and decompressed for the rare client that does not accept that. Browsers keep
 //! files and ask each time whether theirs is still the current one (`ETag`, RFC 9110, section 8.8.3), so that a new version of the

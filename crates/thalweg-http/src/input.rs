@@ -1,7 +1,6 @@
 //! Inputs of handlers. Each input type documents what it reads, and thereby the route.
 
 use std::fmt::Display;
-use std::sync::Arc;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::DeserializeOwned;
@@ -61,10 +60,6 @@ pub struct JsonBody<T>(pub T);
 /// The `Accept` header, if any.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Accept(pub Option<String>);
-
-/// The name of the request's token; `None` if the server has no tokens.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TokenName(pub Option<Arc<str>>);
 
 /// What the request may do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -135,12 +130,6 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> Input for JsonBody<T> {
 impl Input for Accept {
     fn read(request: &Request) -> Result<Self, Problem> {
         Ok(Accept(request.accept.clone()))
-    }
-}
-
-impl Input for TokenName {
-    fn read(request: &Request) -> Result<Self, Problem> {
-        Ok(TokenName(request.permit.token.clone()))
     }
 }
 

@@ -73,12 +73,14 @@ impl Frame {
     }
 
     fn text(&self, is_whole: bool) -> Bytes {
-        let (text, loads, changed) = match is_whole {
-            true => (&self.whole_text, Some(self.loads.clone()), None),
-            false => (&self.changed_text, None, Some(self.changed.clone())),
+        let text = if is_whole { &self.whole_text } else { &self.changed_text };
+        // Once for all viewers.
+        let encode = || {
+            let loads = is_whole.then(|| self.loads.clone());
+            let changed = (!is_whole).then(|| self.changed.clone());
+            message("loads", &LiveLoads { list: self.list.number, time: self.time.into(), loads, changed })
         };
-        let loads = || LiveLoads { list: self.list.number, time: self.time.into(), loads, changed };
-        text.get_or_init(|| message("loads", &loads())).clone()
+        text.get_or_init(encode).clone()
     }
 }
 

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use thalweg_wire::{FlowKey, Timestamp};
 
 /// Number of seconds that are kept.
-pub const SECONDS: usize = 600;
+const SECONDS: usize = 600;
 
 /// Maximum number of link directions in the history.
 pub const MAX_LINKS: usize = 16_384;

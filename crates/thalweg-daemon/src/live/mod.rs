@@ -24,14 +24,13 @@ mod history;
 mod sampler;
 mod thread;
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hyper::body::Bytes;
 use tokio::sync::watch;
 
 pub use frame::{Frame, FrameCursor};
-pub use history::{History, MAX_FLOWS, MAX_LINKS, SECONDS};
+pub use history::{History, MAX_FLOWS, MAX_LINKS};
 pub use thread::run_live;
 
 /// The latest frame and status, and the past. Clones share it.
@@ -43,14 +42,12 @@ struct Shared {
     frames: watch::Sender<Arc<Frame>>,
     /// The latest status as text of the stream; empty before the first.
     status: watch::Sender<Bytes>,
-    viewers: AtomicU64,
     history: Mutex<History>,
 }
 
 /// A viewer of the live stream. Dropping it ends the view.
 #[derive(Debug)]
 pub struct Viewer {
-    live: Live,
     /// Receives frames.
     pub frames: watch::Receiver<Arc<Frame>>,
     /// Receives status texts.
@@ -62,7 +59,6 @@ impl Default for Live {
         Live(Arc::new(Shared {
             frames: watch::Sender::new(Arc::default()),
             status: watch::Sender::new(Bytes::new()),
-            viewers: AtomicU64::new(0),
             history: Mutex::default(),
         }))
     }
@@ -71,30 +67,24 @@ impl Default for Live {
 impl Live {
     /// Adds a viewer.
     pub fn watch(&self) -> Viewer {
-        let is_watched = self.0.viewers.fetch_add(1, Ordering::Relaxed) > 0;
+        let is_watched = self.is_watched();
         let (mut frames, mut status) = (self.0.frames.subscribe(), self.0.status.subscribe());
         if is_watched {
             // Those that are there are recent.
             frames.mark_changed();
             status.mark_changed();
         }
-        Viewer { live: self.clone(), frames, status }
+        Viewer { frames, status }
     }
 
-    /// Returns the number of viewers.
-    pub fn viewers(&self) -> u64 {
-        self.0.viewers.load(Ordering::Relaxed)
+    /// Whether somebody watches.
+    pub fn is_watched(&self) -> bool {
+        self.0.frames.receiver_count() > 0
     }
 
     /// Returns the past.
     pub fn history(&self) -> MutexGuard<'_, History> {
         // A panic leaves whole values.
         self.0.history.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for Viewer {
-    fn drop(&mut self) {
-        self.live.0.viewers.fetch_sub(1, Ordering::Relaxed);
     }
 }

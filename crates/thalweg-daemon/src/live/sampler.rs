@@ -22,7 +22,7 @@ const LINKS_TIMEOUT: Duration = Duration::from_millis(80);
 const FLOWS_TIMEOUT: Duration = Duration::from_millis(400);
 
 /// What is known of a collector.
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 struct Watched {
     name: Arc<str>,
     sides: Vec<LinkDirection>,
@@ -100,8 +100,8 @@ fn thousandths(utilisation: f64) -> i16 {
     (utilisation * 1_000.0).round().clamp(0.0, 1_000.0) as i16
 }
 
-/// Returns the fastest `count` flows of all collectors with their rates in bits per second, the fastest first. A flow that several
-/// collectors see has the greatest rate.
+/// Returns the fastest flows of all collectors with their rates in bits per second, the fastest first: at most `count`, in which a flow
+/// counts once for each collector that sees it. It has the greatest of its rates.
 pub(super) fn fastest_flows(collectors: &CollectorList, count: usize) -> Vec<(FlowKey, f32)> {
     let until = Instant::now() + FLOWS_TIMEOUT;
     // The slowest on top, which a faster flow replaces. A flow may be in it once per collector.

@@ -33,7 +33,7 @@ pub fn run_live(
         if is_over() {
             return;
         }
-        let is_watched = live.viewers() > 0;
+        let is_watched = live.is_watched();
         let is_second = interval.is_multiple_of(FRAMES_PER_SECOND) || (is_watched && !was_watched);
         was_watched = is_watched;
         if is_watched || is_second {

@@ -9,7 +9,7 @@ use super::file_kind::FileKind;
 /// Run the collector daemon: measure monitor ports, publish events, reroute flows.
 ///
 /// Reads packets from the monitor ports of switches and estimates the rate of every flow and the utilisation of every link
-/// within milliseconds. Serves an HTTP API with queries, events and metrics. Its controller, if configured, reroutes flows from congested links.
+/// within milliseconds. Serves an HTTP API with queries, events and metrics, and a dashboard for browsers at http://127.0.0.1:9477. Its controller, if configured, reroutes flows from congested links.
 /// Signals: SIGHUP reloads the configuration, SIGUSR1 dumps the latest samples, SIGTERM stops.
 #[derive(Args, Debug)]
 pub(super) struct ServeArgs {

@@ -16,8 +16,8 @@ use thalweg_http::reply::{Reply, Writer};
 /// Filters, and where to resume.
 #[derive(Deserialize, JsonSchema)]
 pub(in crate::api) struct Wanted {
-    /// Only events of these types, separated by commas: link, address_change, cheetah, cheetah_end, collector, decision,
-    /// action.
+    /// Only events of these types, separated by commas: congestion, address_change, cheetah, cheetah_end, collector, decision,
+    /// action, rule_faults, link, mastership, redirection, poll, traffic_change.
     #[schemars(example = &"link,collector")]
     r#type: Option<Parsed<EventTypes>>,
     /// Only events of this link: SWITCH:pPORT:in or SWITCH:pPORT:out.

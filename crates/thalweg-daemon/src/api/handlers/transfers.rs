@@ -6,7 +6,8 @@ use thalweg_api::problem::{Code, Problem};
 use thalweg_api::{
     AgentReport, Delivery, ReportAnswer, ReportSubject, TransferHosts, TransferReports, TransferSubscriptions,
 };
-use thalweg_http::input::{JsonBody, Path, TokenName};
+use thalweg_http::access::Permit;
+use thalweg_http::input::{JsonBody, Path, Permitted};
 use thalweg_http::output::{Html, Json, OneOf, WrittenJson};
 use thalweg_http::parameters::Parsed;
 use thalweg_linux::clock::realtime;
@@ -29,7 +30,7 @@ pub(in crate::api) struct ReportName {
 /// `POST /v1/transfers/agent-reports`
 pub(in crate::api) fn agent_report(
     api: &Api,
-    TokenName(token): TokenName,
+    Permitted(Permit { token, .. }): Permitted,
     JsonBody(report): JsonBody<AgentReport>,
 ) -> Result<Json<ReportAnswer>, Problem> {
     reception(api)?.report(token.as_deref(), report).map(Json)
