@@ -9,6 +9,7 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use serde_json::Value;
+use thalweg_lab::{Headroom, Verdict};
 
 use crate::live::SERIAL;
 use crate::program::{Run, THALWEG, thalweg_in};
@@ -50,13 +51,17 @@ impl Lab<'_> {
         self.run(&["status", "--json"], &[]).ended_with(0).lines().remove(0)
     }
 
-    /// All pings take at least the emulated round trip of 40 ms, and one of them little more, unless the machine is very busy.
+    /// All pings take at least the emulated round trip of 40 ms, and one of them little more, unless the machine is busy.
     fn ping(&self, options: &[&str]) {
         let ping = ["ping", "-c", "5", "-i", "0.05", "-W", "5"];
-        let text = self.exec("h0", &[&ping[..], options].concat());
+        let (text, headroom) = Headroom::measure(|| self.exec("h0", &[&ping[..], options].concat())).unwrap();
         let times = text.split("min/avg/max/mdev = ").nth(1).unwrap_or_else(|| panic!("{text}"));
         let least: f64 = times.split('/').next().unwrap().parse().unwrap();
-        assert!((40.0..80.0).contains(&least), "{text}");
+        assert!(least >= 40.0, "{text}");
+        if least >= 80.0 && headroom.verdict() == Verdict::Inconclusive {
+            return skip(format!("{least} ms, with too little time to spare: {headroom:?}"));
+        }
+        assert!(least < 80.0, "{text}");
     }
 }
 
