@@ -3,6 +3,7 @@
 use thalweg_linux::NamespaceError;
 use thiserror::Error;
 
+use crate::dpdk::DpdkError;
 use crate::file::FileError;
 use crate::filter::{FilterError, FilteredError};
 use crate::live::LiveError;
@@ -17,6 +18,9 @@ pub enum CaptureError {
     /// An error of an interface.
     #[error(transparent)]
     Live(#[from] LiveError),
+    /// An error of a DPDK port.
+    #[error(transparent)]
+    Dpdk(#[from] DpdkError),
     /// An error of a filter.
     #[error(transparent)]
     Filter(#[from] FilterError),

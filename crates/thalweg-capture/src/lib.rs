@@ -1,5 +1,5 @@
-//! Packet sources that implement the `Source` trait of `thalweg-wire`: capture files, live interfaces, and filters in
-//! front of them.
+//! Packet sources that implement the `Source` trait of `thalweg-wire`: capture files, live interfaces, DPDK ports, and filters
+//! in front of them.
 //!
 //! [`open`](open()) opens all of them, with any backend, in another network namespace if configured:
 //!
@@ -18,11 +18,12 @@
 //! # Ok::<(), thalweg_capture::CaptureError>(())
 //! ```
 //!
-//! This crate contains `unsafe` code: memory-mapped files, rings shared with the kernel and libpcap, each behind a
+//! This crate contains `unsafe` code: memory-mapped files, rings shared with the kernel, libpcap and DPDK, each behind a
 //! small safe type.
 
 pub mod backend;
 mod choice;
+pub mod dpdk;
 mod error;
 pub mod file;
 pub mod filter;

@@ -1,4 +1,4 @@
-//! Opens any packet source: a file, or an interface through any backend.
+//! Opens any packet source: a file, an interface through any backend, or a DPDK port.
 
 use std::path::Path;
 
@@ -6,6 +6,7 @@ use thalweg_wire::LinkType;
 
 use crate::backend::Backend;
 use crate::choice::{self, Choice};
+use crate::dpdk::DpdkSource;
 use crate::error::CaptureError;
 use crate::file::FileSource;
 use crate::filter::{Filter, Filtered};
@@ -19,7 +20,7 @@ use crate::xdp::XdpSource;
 pub struct Opened {
     /// The sources: one, unless [`Readers::Workers`] share the packets of an interface.
     pub sources: Vec<AnySource>,
-    /// The backend of an interface, with the reason; `None` for a file.
+    /// The backend of an interface, with the reason; `None` for a file or a DPDK port.
     pub choice: Option<Choice>,
 }
 
@@ -39,6 +40,10 @@ pub fn open(spec: &Spec) -> Result<Opened, CaptureError> {
         Spec::Interface(spec) => {
             let (sources, choice) = spec.within(|| open_interface(spec))??;
             Ok(Opened { sources, choice: Some(choice) })
+        }
+        Spec::Dpdk { options, readers } => {
+            let group = DpdkSource::open_group(options, readers.count())?;
+            Ok(Opened { sources: group.into_iter().map(AnySource::Dpdk).collect(), choice: None })
         }
     }
 }

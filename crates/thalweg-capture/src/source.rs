@@ -6,6 +6,7 @@ use thalweg_linux::socket::wait_for_any;
 use thalweg_wire::{Batch, LinkType, Nanos, Progress, Source, SourceCounters};
 
 use crate::backend::Backend;
+use crate::dpdk::DpdkSource;
 use crate::error::CaptureError;
 use crate::file::FileSource;
 use crate::filter::Filtered;
@@ -25,13 +26,15 @@ pub enum AnySource {
     Prompt(PromptSource),
     /// An interface through AF_XDP.
     Xdp(XdpSource),
+    /// A DPDK port.
+    Dpdk(DpdkSource),
 }
 
 impl AnySource {
-    /// Returns the backend of an interface; `None` for a file.
+    /// Returns the backend of an interface; `None` for a file or a DPDK port.
     pub fn backend(&self) -> Option<Backend> {
         match self {
-            AnySource::File(_) | AnySource::FilteredFile(_) => None,
+            AnySource::File(_) | AnySource::FilteredFile(_) | AnySource::Dpdk(_) => None,
             AnySource::Packet(_) => Some(Backend::AfPacket),
             AnySource::Prompt(_) => Some(Backend::Prompt),
             AnySource::Xdp(_) => Some(Backend::AfXdp),
@@ -46,6 +49,7 @@ impl AnySource {
             AnySource::Packet(source) => source.name(),
             AnySource::Prompt(source) => source.name(),
             AnySource::Xdp(source) => source.name(),
+            AnySource::Dpdk(source) => source.name(),
         }
     }
 
@@ -55,7 +59,7 @@ impl AnySource {
             AnySource::File(_) | AnySource::FilteredFile(_) => None,
             AnySource::Packet(source) => Some(source.link_type()),
             AnySource::Prompt(source) => Some(source.link_type()),
-            AnySource::Xdp(_) => Some(LinkType::Ethernet),
+            AnySource::Xdp(_) | AnySource::Dpdk(_) => Some(LinkType::Ethernet),
         }
     }
 
@@ -67,12 +71,18 @@ impl AnySource {
             AnySource::Packet(source) => Some(source.link_state()),
             AnySource::Prompt(source) => Some(source.link_state()),
             AnySource::Xdp(source) => Some(source.link_state()),
+            AnySource::Dpdk(source) => Some(source.link_state()),
         }
     }
 
     /// Whether packets arrive in real time, with this machine's clock.
     pub fn is_live(&self) -> bool {
-        self.backend().is_some()
+        !matches!(self, AnySource::File(_) | AnySource::FilteredFile(_))
+    }
+
+    /// Whether it is a DPDK port: DPDK has threads of its own, which keep the privileges with which it was started.
+    pub fn is_dpdk(&self) -> bool {
+        matches!(self, AnySource::Dpdk(_))
     }
 
     /// Whether it is an interface that is down.
@@ -88,6 +98,7 @@ impl AnySource {
             AnySource::Packet(source) => source.update_link_state(),
             AnySource::Prompt(source) => source.update_link_state(),
             AnySource::Xdp(source) => source.update_link_state(),
+            AnySource::Dpdk(source) => source.update_link_state(),
         }
     }
 
@@ -99,6 +110,7 @@ impl AnySource {
             AnySource::Packet(source) => source.is_ready(),
             AnySource::Prompt(source) => source.is_ready(),
             AnySource::Xdp(source) => source.is_ready(),
+            AnySource::Dpdk(source) => source.is_ready(),
         }
     }
 }
@@ -114,6 +126,7 @@ impl Source for AnySource {
             AnySource::Packet(source) => Ok(source.next_batch()?),
             AnySource::Prompt(source) => Ok(source.next_batch()?),
             AnySource::Xdp(source) => Ok(source.next_batch()?),
+            AnySource::Dpdk(source) => Ok(source.next_batch()?),
         }
     }
 
@@ -124,6 +137,7 @@ impl Source for AnySource {
             AnySource::Packet(source) => source.counters(),
             AnySource::Prompt(source) => source.counters(),
             AnySource::Xdp(source) => source.counters(),
+            AnySource::Dpdk(source) => source.counters(),
         }
     }
 
@@ -134,12 +148,13 @@ impl Source for AnySource {
             AnySource::Packet(source) => source.progress(),
             AnySource::Prompt(source) => source.progress(),
             AnySource::Xdp(source) => source.progress(),
+            AnySource::Dpdk(source) => source.progress(),
         }
     }
 }
 
 /// Releases the last batches of the sources, and waits until any of them has frames, for at most `timeout` (rounded
-/// up to milliseconds). Returns whether one has; a signal also ends the wait. So one thread can read several
+/// up to milliseconds). Returns whether one has; a signal also ends the wait. Does not wait if one is a file or a DPDK port. So one thread can read several
 /// interfaces.
 ///
 /// # Errors
@@ -151,7 +166,8 @@ pub fn wait_any<'a>(
     let mut descriptors = Vec::new();
     for source in sources {
         descriptors.push(match source {
-            AnySource::File(_) | AnySource::FilteredFile(_) => return Ok(true),
+            // A DPDK port has no descriptor: it is polled by reading it.
+            AnySource::File(_) | AnySource::FilteredFile(_) | AnySource::Dpdk(_) => return Ok(true),
             AnySource::Packet(source) => source.release_batch(),
             AnySource::Prompt(source) => source.release_batch(),
             AnySource::Xdp(source) => source.release_batch(),

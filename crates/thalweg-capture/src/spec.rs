@@ -7,6 +7,7 @@ use thalweg_linux::{Namespace, NamespaceError};
 use thalweg_wire::Bytes;
 
 use crate::backend::Backend;
+use crate::dpdk::DpdkOptions;
 use crate::live::LiveOptions;
 use crate::xdp::{BusyPoll, XdpMode, XdpOptions};
 
@@ -24,6 +25,13 @@ pub enum Spec {
     },
     /// A network interface.
     Interface(InterfaceSpec),
+    /// A DPDK port.
+    Dpdk {
+        /// Device, snap length and so on.
+        options: DpdkOptions,
+        /// How many sources share the packets: at most one for each receive queue.
+        readers: Readers,
+    },
 }
 
 /// How a plain regular file is read. Compressed files and streams are always read into a buffer.
@@ -59,12 +67,13 @@ pub struct InterfaceSpec {
     pub busy_poll: Option<BusyPoll>,
 }
 
-/// How many sources share the packets of an interface.
+/// How many sources share the packets of an interface or a DPDK port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readers {
     /// One source. AF_XDP then needs an interface with one receive queue.
     One,
-    /// This many through AF_PACKET; through AF_XDP one for each receive queue, regardless of this number.
+    /// This many through AF_PACKET; through AF_XDP one for each receive queue, regardless of this number; through DPDK
+    /// this many, but at most one for each receive queue.
     Workers(NonZeroUsize),
 }
 
@@ -103,10 +112,7 @@ impl InterfaceSpec {
 
     /// Returns the number of sources for AF_PACKET.
     pub(crate) fn workers(&self) -> NonZeroUsize {
-        match self.readers {
-            Readers::One => NonZeroUsize::MIN,
-            Readers::Workers(workers) => workers,
-        }
+        self.readers.count()
     }
 
     /// Returns the options for AF_XDP.
@@ -125,6 +131,16 @@ impl InterfaceSpec {
         match &self.namespace {
             None => Ok(work()),
             Some(namespace) => namespace.within(work),
+        }
+    }
+}
+
+impl Readers {
+    /// Returns the number of sources.
+    pub(crate) fn count(self) -> NonZeroUsize {
+        match self {
+            Readers::One => NonZeroUsize::MIN,
+            Readers::Workers(workers) => workers,
         }
     }
 }

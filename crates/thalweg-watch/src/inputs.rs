@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 
 use thalweg_capture::backend::Backend;
+use thalweg_capture::dpdk::{DpdkOptions, device_of};
 use thalweg_capture::live::LiveOptions;
 use thalweg_capture::{AnySource, CaptureError, FileAccess, InterfaceSpec, Opened, Readers, Spec, open};
 use thalweg_linux::netdevice::interface_names;
@@ -14,6 +15,9 @@ use crate::options::WatchOptions;
 
 /// Suffixes of file names. A missing source with one of them is reported as a missing file, not as a missing interface.
 const FILE_SUFFIXES: [&str; 8] = [".pcap", ".pcapng", ".cap", ".dmp", ".gz", ".zst", ".ntar", ".trace"];
+
+/// The environment variable with the options of DPDK's EAL.
+const EAL_VARIABLE: &str = "THALWEG_DPDK_EAL";
 
 /// The default backend, which needs no notice: the host still receives its packets.
 const DEFAULT_BACKEND: Option<Backend> = Some(Backend::AfPacket);
@@ -94,12 +98,14 @@ impl Inputs {
     pub(crate) fn open(options: &WatchOptions) -> Result<OpenInputs, InputError> {
         let (files, interfaces): (Vec<&String>, Vec<&String>) =
             options.sources.iter().partition(|name| is_file_name(name));
-        if let Some(name) = interfaces.iter().find(|name| name.contains(char::is_whitespace)) {
+        let is_words = |name: &&&String| device_of(name).is_none() && name.contains(char::is_whitespace);
+        if let Some(name) = interfaces.iter().find(is_words) {
             return Err(InputError::NotASource { name: name.to_string() });
         }
         if let ([file, ..], [interface, ..]) = (files.as_slice(), interfaces.as_slice()) {
             let known = interface_names();
-            let is_unknown = |name: &&str| !known.iter().any(|known| known == name);
+            let is_unknown =
+                |name: &&str| device_of(name).is_none() && !known.iter().any(|known| known == name);
             let unknown: Vec<&str> = interfaces.iter().map(|name| name.as_str()).filter(is_unknown).collect();
             let unknown = unknown.join(" ");
             return Err(match unknown.is_empty() {
@@ -121,6 +127,13 @@ impl Inputs {
         let workers = workers_per_interface(options.workers, interfaces.len());
         let (mut rings, mut notices) = (Vec::new(), Vec::new());
         for name in interfaces {
+            if let Some(device) = device_of(name) {
+                let readers = Readers::Workers(workers);
+                let Opened { sources, .. } =
+                    open(&Spec::Dpdk { options: dpdk_options(device, options), readers })?;
+                rings.extend(sources.into_iter().map(|source| Input { name: name.clone(), source }));
+                continue;
+            }
             let live = LiveOptions {
                 interface: name.clone(),
                 filter: options.capture_filter.clone(),
@@ -137,6 +150,17 @@ impl Inputs {
             rings.extend(sources.into_iter().map(|source| Input { name: name.clone(), source }));
         }
         Ok(OpenInputs { inputs: Inputs::Rings(rings), notices, skipped: Vec::new() })
+    }
+}
+
+/// Returns the options of a DPDK port.
+fn dpdk_options(device: &str, options: &WatchOptions) -> DpdkOptions {
+    DpdkOptions {
+        snap_length: options.live.snap_length,
+        promiscuous: options.live.promiscuous,
+        filter: options.capture_filter.clone(),
+        eal: std::env::var(EAL_VARIABLE).ok(),
+        ..DpdkOptions::new(device)
     }
 }
 
@@ -168,9 +192,13 @@ fn workers_per_interface(requested: Option<usize>, interfaces: usize) -> NonZero
     NonZeroUsize::new(workers).unwrap_or(NonZeroUsize::MIN)
 }
 
-/// Whether a name is that of a file: it is `-`, has a slash or a known suffix, or the file exists.
+/// Whether a name is that of a file: it is `-`, has a slash or a known suffix, or the file exists. The arguments of a DPDK port may
+/// contain the name of a file.
 fn is_file_name(name: &str) -> bool {
     let path = Path::new(name);
+    if device_of(name).is_some() {
+        return false;
+    }
     name == "-"
         || name.contains('/')
         || FILE_SUFFIXES.iter().any(|suffix| name.ends_with(suffix))
@@ -188,6 +216,11 @@ impl Input {
     /// Whether packets are captured live and timestamped by the clock of this machine.
     pub(crate) fn is_live(&self) -> bool {
         self.source.is_live()
+    }
+
+    /// Whether the source is a DPDK port.
+    pub(crate) fn is_dpdk(&self) -> bool {
+        self.source.is_dpdk()
     }
 
     /// Whether the source is an interface that is down.

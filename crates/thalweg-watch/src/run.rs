@@ -14,7 +14,7 @@ use thalweg_wire::{HashSeed, Nanos};
 use crate::clock::Clock;
 use crate::error::WatchError;
 use crate::flow_exporter::FlowExporter;
-use crate::inputs::{Incomplete, Inputs, OpenInputs};
+use crate::inputs::{Incomplete, Input, Inputs, OpenInputs};
 use crate::message::{Done, Message, send_message};
 use crate::meter::Meter;
 use crate::options::WatchOptions;
@@ -114,6 +114,13 @@ impl Watch {
     /// Whether packets are captured live.
     pub fn is_live(&self) -> bool {
         self.live
+    }
+
+    /// Whether a source is a DPDK port. DPDK has threads of its own, which keep the privileges with which it was started.
+    pub fn has_dpdk(&self) -> bool {
+        match &self.inputs {
+            Inputs::Files(inputs) | Inputs::Rings(inputs) => inputs.iter().any(Input::is_dpdk),
+        }
     }
 
     /// Whether files are replayed at a set pace.

@@ -9,7 +9,8 @@ struct Feature {
     does: &'static str,
 }
 
-const FEATURES: [Feature; 2] = [
+const FEATURES: [Feature; 3] = [
+    Feature { name: "dpdk", is_built: cfg!(feature = "dpdk"), does: "watches DPDK ports" },
     Feature { name: "kafka", is_built: cfg!(feature = "kafka"), does: "sends flow records to Kafka" },
     Feature {
         name: "kafka-tls",

@@ -11,7 +11,7 @@ use crossbeam_channel::{bounded, unbounded};
 use indicatif::{ProgressBar, ProgressStyle};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use thalweg_linux::clock::realtime;
-use thalweg_linux::privileges::drop_privileges;
+use thalweg_linux::privileges::{drop_privileges, drop_thread_capabilities};
 use thalweg_measure::detect::Finding;
 use thalweg_measure::filter::FlowFilter;
 use thalweg_measure::meter::flow_table::Output;
@@ -56,7 +56,10 @@ pub fn run(options: &WatchOptions) -> anyhow::Result<Outcome> {
     for notice in watch.notices() {
         console::note(format_args!("thalweg: {notice}"));
     }
-    if watch.is_live() {
+    if watch.has_dpdk() {
+        // The threads of DPDK keep theirs. Those that read packets start later.
+        drop_thread_capabilities().context("cannot drop the capabilities for capture")?;
+    } else if watch.is_live() {
         drop_privileges().context("cannot drop the privileges for capture")?;
     }
     watch.open_outputs(options)?;

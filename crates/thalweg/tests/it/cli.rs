@@ -73,7 +73,12 @@ fn the_long_version_lists_features() {
     let text = stdout_of(&["--version"]);
     assert!(text.starts_with(concat!("thalweg ", env!("CARGO_PKG_VERSION"), "\n")), "{text}");
     let sign = |is_built| if is_built { '+' } else { '-' };
-    for (name, is_built) in [("kafka", cfg!(feature = "kafka")), ("kafka-tls", cfg!(feature = "kafka-tls"))] {
+    let features = [
+        ("dpdk", cfg!(feature = "dpdk")),
+        ("kafka", cfg!(feature = "kafka")),
+        ("kafka-tls", cfg!(feature = "kafka-tls")),
+    ];
+    for (name, is_built) in features {
         assert!(text.contains(&format!("\n  {}{name} ", sign(is_built))), "{text}");
     }
 }

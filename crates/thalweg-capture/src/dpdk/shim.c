@@ -1,0 +1,304 @@
+/*
+ * The part of the DPDK source that must be C: DPDK receives packets by inline functions, which no other language can
+ * call. `ffi.rs` declares these functions. No packet buffer leaves this file: packets are copied, and given back.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <rte_dev.h>
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_ethdev.h>
+#include <rte_lcore.h>
+#include <rte_log.h>
+#include <rte_mbuf.h>
+#include <rte_prefetch.h>
+
+/* Packets of one call of a driver. */
+#define BURST 32
+/* Packet buffers besides those in the descriptors: bursts in progress, and the cache of a thread. */
+#define SPARE_BUFFERS 1024
+#define CACHE 256
+/* Bytes of a VLAN tag, and where it is in a frame. */
+#define TAG 4
+#define ADDRESSES 12
+
+/* What opening a port needs; see `PortRequest` in ffi.rs. */
+struct thalweg_dpdk_request {
+	uint16_t readers;
+	uint16_t descriptors;
+	bool promiscuous;
+};
+
+/* An open port; see `OpenPort` in ffi.rs. */
+struct thalweg_dpdk_port {
+	struct rte_mempool *pool;
+	uint32_t interface;
+	uint16_t port;
+	uint16_t queues;
+};
+
+/* A received packet; see `Received` in ffi.rs. */
+struct thalweg_dpdk_packet {
+	uint32_t captured;
+	uint32_t length;
+};
+
+struct thalweg_dpdk_drops {
+	uint64_t missed;
+	uint64_t no_buffer;
+};
+
+/* The ports that are open. The EAL attaches some devices by itself, so attached is not open. */
+static bool in_use[RTE_MAX_ETHPORTS];
+
+/*
+ * While a log is redirected, what DPDK reports goes to `text`: the reason of a failure is only there. Returns NULL
+ * if there is no memory for it, and then the messages go where they always go.
+ */
+static FILE *redirect_log(char *text, size_t size)
+{
+	text[0] = 0;
+	FILE *file = fmemopen(text, size, "w");
+	if (file != NULL) {
+		setvbuf(file, NULL, _IONBF, 0);
+		rte_openlog_stream(file);
+	}
+	return file;
+}
+
+static void restore_log(FILE *file, char *text, size_t size)
+{
+	if (file != NULL) {
+		rte_openlog_stream(NULL);
+		fclose(file);
+	}
+	text[size - 1] = 0;
+}
+
+/* Starts the EAL. Returns 0, or an error number. The EAL pins the thread that starts it; this one stays free. */
+int thalweg_dpdk_start(int argc, char **argv, char *log, size_t log_size)
+{
+	cpu_set_t allowed;
+	int known = sched_getaffinity(0, sizeof(allowed), &allowed);
+	FILE *file = redirect_log(log, log_size);
+	int started = rte_eal_init(argc, argv);
+	int error = started < 0 ? rte_errno : 0;
+	restore_log(file, log, log_size);
+	if (known == 0)
+		sched_setaffinity(0, sizeof(allowed), &allowed);
+	return started < 0 && error == 0 ? EINVAL : error;
+}
+
+/* Finds the port of a device that was just attached. */
+static int port_of(const char *device, uint16_t *port)
+{
+	char name[RTE_ETH_NAME_MAX_LEN];
+	size_t length = strcspn(device, ",");
+	if (length < sizeof(name)) {
+		memcpy(name, device, length);
+		name[length] = 0;
+		if (rte_eth_dev_get_port_by_name(name, port) == 0)
+			return 0;
+	}
+	struct rte_dev_iterator iterator;
+	RTE_ETH_FOREACH_MATCHING_DEV(*port, device, &iterator) {
+		rte_eth_iterator_cleanup(&iterator);
+		return 0;
+	}
+	return -ENODEV;
+}
+
+/* Whether the arguments of the device set its queues, so that packets of a queue that nobody reads would be lost. */
+static bool has_fixed_queues(const struct rte_eth_dev_info *info)
+{
+	const char *drivers[] = {"net_af_packet", "net_af_xdp", "net_pcap", "net_ring"};
+	for (size_t i = 0; i < RTE_DIM(drivers); i++)
+		if (strcmp(info->driver_name, drivers[i]) == 0)
+			return true;
+	return false;
+}
+
+static int set_up_queues(struct thalweg_dpdk_port *open, const struct rte_eth_dev_info *info, uint16_t descriptors,
+			 uint16_t tx_queues)
+{
+	uint16_t tx_descriptors = descriptors;
+	int status = rte_eth_dev_adjust_nb_rx_tx_desc(open->port, &descriptors, &tx_descriptors);
+	if (status != 0)
+		return status;
+	char name[RTE_MEMPOOL_NAMESIZE];
+	snprintf(name, sizeof(name), "thalweg_port_%u", open->port);
+	unsigned int buffers = open->queues * (descriptors + SPARE_BUFFERS) + tx_queues * tx_descriptors;
+	open->pool = rte_pktmbuf_pool_create(name, buffers, CACHE, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
+	if (open->pool == NULL)
+		return -rte_errno;
+	int socket = rte_eth_dev_socket_id(open->port);
+	for (uint16_t queue = 0; queue < open->queues; queue++) {
+		status = rte_eth_rx_queue_setup(open->port, queue, descriptors, socket, &info->default_rxconf,
+						open->pool);
+		if (status != 0)
+			return status;
+	}
+	for (uint16_t queue = 0; queue < tx_queues; queue++) {
+		status = rte_eth_tx_queue_setup(open->port, queue, tx_descriptors, socket, &info->default_txconf);
+		if (status != 0)
+			return status;
+	}
+	return 0;
+}
+
+static int start_port(struct thalweg_dpdk_port *open, const struct thalweg_dpdk_request *request)
+{
+	struct rte_eth_dev_info info;
+	int status = rte_eth_dev_info_get(open->port, &info);
+	if (status != 0)
+		return status;
+	open->interface = info.if_index;
+	open->queues = has_fixed_queues(&info) ? info.max_rx_queues : RTE_MIN(info.max_rx_queues, request->readers);
+	/* Some drivers need as many queues to send as to receive, though nothing is sent. */
+	uint16_t tx_queues = RTE_MIN(info.max_tx_queues, open->queues);
+	struct rte_eth_conf configuration = {0};
+	if (open->queues > 1 && info.flow_type_rss_offloads != 0) {
+		configuration.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+		configuration.rx_adv_conf.rss_conf.rss_hf =
+			info.flow_type_rss_offloads & (RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP);
+	}
+	configuration.rxmode.offloads = info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER;
+	status = rte_eth_dev_configure(open->port, open->queues, tx_queues, &configuration);
+	if (status != 0)
+		return status;
+	status = set_up_queues(open, &info, request->descriptors, tx_queues);
+	if (status != 0)
+		return status;
+	status = rte_eth_dev_start(open->port);
+	if (status != 0)
+		return status;
+	if (request->promiscuous) {
+		/* Virtual devices receive everything and know no such mode. */
+		status = rte_eth_promiscuous_enable(open->port);
+		if (status == -ENOTSUP)
+			status = 0;
+	}
+	return status;
+}
+
+/* Stops a port and detaches its device. */
+void thalweg_dpdk_close(struct thalweg_dpdk_port *open)
+{
+	struct rte_eth_dev_info info;
+	bool known = rte_eth_dev_info_get(open->port, &info) == 0;
+	rte_eth_dev_stop(open->port);
+	rte_eth_dev_close(open->port);
+	if (known && info.device != NULL)
+		rte_dev_remove(info.device);
+	rte_mempool_free(open->pool);
+	in_use[open->port] = false;
+}
+
+/* Attaches a device and starts its port. Returns 0, or an error number; nothing is left of a device that failed. */
+int thalweg_dpdk_open(const char *device, const struct thalweg_dpdk_request *request, struct thalweg_dpdk_port *open,
+		      char *log, size_t log_size)
+{
+	memset(open, 0, sizeof(*open));
+	FILE *file = redirect_log(log, log_size);
+	int status = rte_dev_probe(device);
+	if (status == 0)
+		status = port_of(device, &open->port);
+	if (status == 0 && in_use[open->port])
+		status = -EEXIST;
+	if (status == 0) {
+		in_use[open->port] = true;
+		status = start_port(open, request);
+		if (status != 0)
+			thalweg_dpdk_close(open);
+	}
+	restore_log(file, log, log_size);
+	if (status == -EEXIST)
+		snprintf(log, log_size, "it is already open in this process");
+	return -status;
+}
+
+/* Copies up to `limit` bytes of a packet, which may have several segments, and restores a VLAN tag that was removed. */
+static uint32_t copy(const struct rte_mbuf *packet, uint8_t *bytes, uint32_t limit)
+{
+	bool tagged = packet->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED && packet->data_len >= ADDRESSES &&
+		      limit >= ADDRESSES + TAG;
+	uint32_t copied = 0, skipped = 0;
+	if (tagged) {
+		const uint8_t *data = rte_pktmbuf_mtod(packet, const uint8_t *);
+		const uint8_t tag[TAG] = {0x81, 0x00, packet->vlan_tci >> 8, packet->vlan_tci & 0xff};
+		memcpy(bytes, data, ADDRESSES);
+		memcpy(bytes + ADDRESSES, tag, TAG);
+		copied = ADDRESSES + TAG;
+		skipped = ADDRESSES;
+	}
+	for (const struct rte_mbuf *segment = packet; segment != NULL && copied < limit; segment = segment->next) {
+		uint32_t part = RTE_MIN(segment->data_len - skipped, limit - copied);
+		memcpy(bytes + copied, rte_pktmbuf_mtod(segment, const uint8_t *) + skipped, part);
+		copied += part;
+		skipped = 0;
+	}
+	return copied;
+}
+
+/*
+ * Receives at most `max` packets of a queue. The packet i is at `bytes + i * stride`, at most `stride` bytes of it.
+ * A thread that calls this gets a buffer cache of its own, until `thalweg_dpdk_leave`.
+ */
+uint16_t thalweg_dpdk_receive(uint16_t port, uint16_t queue, uint8_t *bytes, uint32_t stride,
+			      struct thalweg_dpdk_packet *packets, uint16_t max)
+{
+	struct rte_mbuf *burst[BURST];
+	uint16_t received = 0;
+	if (unlikely(rte_lcore_id() == LCORE_ID_ANY))
+		rte_thread_register();
+	while (received + BURST <= max) {
+		uint16_t count = rte_eth_rx_burst(port, queue, burst, BURST);
+		for (uint16_t i = 0; i < count; i++)
+			rte_prefetch0(rte_pktmbuf_mtod(burst[i], const void *));
+		for (uint16_t i = 0; i < count; i++) {
+			const struct rte_mbuf *packet = burst[i];
+			uint32_t tag = packet->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED ? TAG : 0;
+			packets[received].captured = copy(packet, bytes + (size_t)received * stride, stride);
+			packets[received].length = rte_pktmbuf_pkt_len(packet) + tag;
+			received++;
+		}
+		rte_pktmbuf_free_bulk(burst, count);
+		if (count == 0)
+			break;
+	}
+	return received;
+}
+
+/* Gives back what the calling thread got with its first call of `thalweg_dpdk_receive`. */
+void thalweg_dpdk_leave(void)
+{
+	if (rte_lcore_id() != LCORE_ID_ANY && rte_eal_lcore_role(rte_lcore_id()) == ROLE_NON_EAL)
+		rte_thread_unregister();
+}
+
+/* Reads how many packets the port has dropped. */
+int thalweg_dpdk_drops(uint16_t port, struct thalweg_dpdk_drops *drops)
+{
+	struct rte_eth_stats statistics;
+	int status = rte_eth_stats_get(port, &statistics);
+	if (status == 0) {
+		drops->missed = statistics.imissed;
+		drops->no_buffer = statistics.rx_nombuf;
+	}
+	return status;
+}
+
+/* Returns 1 if the link is up, 0 if it is down, -1 if the device was removed. */
+int thalweg_dpdk_link(uint16_t port)
+{
+	if (rte_eth_dev_is_removed(port) == 1)
+		return -1;
+	struct rte_eth_link link = {0};
+	/* A driver that does not know its link is taken to be up. */
+	return rte_eth_link_get_nowait(port, &link) != 0 || link.link_status == RTE_ETH_LINK_UP;
+}
