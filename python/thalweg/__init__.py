@@ -21,6 +21,7 @@
 | `groups`, `tables`, `statistics` | groups of hosts; Tables 2.2 to 2.4; quantiles and rate variability |
 | `interfaces` | interface counters and their rates |
 | `transfers` | why data transfers are slow: peers, verdicts, reports |
+| `sketches` | Count-Min, Count Sketch, K-ary and UnivMon over numpy arrays, with sampled updates |
 | `filter`, `top`, `series` | nfdump's filter language, top talkers, time series |
 | `parameters`, `dimensions`, `schema` | definitions, dimensions to group by, columns of records |
 | `report`, `cli` | the page with tables and plots; `thalweg flows` and `thalweg transfers` |

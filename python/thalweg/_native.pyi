@@ -1,8 +1,11 @@
-"""The native analyses of flow records (Rust: ``thalweg_records::analyse`` and ``top``)."""
+"""The native analyses of flow records (Rust: ``thalweg_records::analyse`` and ``top``), and sketches (``thalweg_sketch::any``)."""
 
 from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, TypeAlias, TypedDict
+
+import numpy as np
+import numpy.typing as npt
 
 class Statistics(TypedDict):
     """What an analysis came upon."""
@@ -98,3 +101,49 @@ def top(
 
     Raises ``MemoryError`` for more groups than ``memory_bytes`` hold, and ``ValueError`` and ``OSError`` as ``analyse``.
     """
+
+Bounds: TypeAlias = tuple[float, float, float, float]
+"""Value, lower and upper bound, confidence; the last three are NaN without a bound."""
+
+class NativeSketch:
+    """A sketch with sampled updates; ``thalweg.sketches.Sketch`` describes the arguments."""
+
+    def __init__(
+        self,
+        kind: str,
+        *,
+        rows: int,
+        width: int,
+        memory_bytes: int | None,
+        guarantee: tuple[float, float] | None,
+        levels: int,
+        top: int,
+        counter_bits: int,
+        seed: int,
+        sampler_seed: int,
+        p: float,
+        correct: float | None,
+    ) -> None: ...
+    def update(self, keys: npt.NDArray[np.uint8], key_bytes: int, weights: npt.NDArray[np.int64] | None) -> None: ...
+    def estimates(self, keys: npt.NDArray[np.uint8], key_bytes: int) -> bytes: ...
+    def largest(self) -> list[tuple[bytes, Bounds]]: ...
+    def f2(self) -> Bounds: ...
+    def distinct(self) -> Bounds: ...
+    def entropy(self) -> Bounds: ...
+    def merge(self, other: NativeSketch) -> None: ...
+    def subtract(self, other: NativeSketch) -> None: ...
+    def clear(self) -> None: ...
+    def copy(self) -> NativeSketch: ...
+    def encode(self, key_kind: str, label: str, window_ns: tuple[int, int]) -> bytes: ...
+    @staticmethod
+    def decode(state: bytes) -> tuple[NativeSketch, str, str, tuple[int, int]]: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def p(self) -> float: ...
+    @property
+    def total(self) -> int: ...
+    @property
+    def memory_bytes(self) -> int: ...
+    @property
+    def saturations(self) -> int: ...

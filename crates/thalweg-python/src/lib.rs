@@ -1,10 +1,11 @@
-//! `thalweg._native`: Python bindings of the analyses in `thalweg_records`. It only converts values.
+//! `thalweg._native`: Python bindings of the analyses in `thalweg_records` and of the sketches. It only converts values.
 //!
 //! Python types are declared in `python/thalweg/_native.pyi`.
 
 mod analyse;
 mod errors;
 mod progress;
+mod sketch;
 mod top;
 
 use pyo3::prelude::*;
@@ -13,6 +14,8 @@ use pyo3::prelude::*;
 mod _native {
     #[pymodule_export]
     use super::analyse::analyse;
+    #[pymodule_export]
+    use super::sketch::NativeSketch;
     #[pymodule_export]
     use super::top::top;
 }

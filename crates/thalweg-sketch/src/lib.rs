@@ -26,6 +26,7 @@
 //! # Ok::<(), thalweg_sketch::ShapeError>(())
 //! ```
 
+pub mod any;
 mod change;
 mod count_min;
 mod count_sketch;
@@ -38,6 +39,7 @@ mod memory;
 mod merge;
 pub mod nitro;
 mod noise;
+mod parts;
 mod probability;
 mod row_f2;
 mod rows;
@@ -46,6 +48,7 @@ mod spread;
 pub mod state;
 mod stream_statistics;
 mod top_k;
+mod uncounted;
 mod univmon;
 
 pub use change::Change;
@@ -59,9 +62,11 @@ pub use k_ary::KAry;
 pub use merge::MergeError;
 pub use nitro::{Batch, LineRate, Mode, Nitro, Probability, Target, WithTopK};
 pub use noise::Noise;
+pub use parts::Columns;
 pub use rows::{RowSketch, Rows};
 pub use shape::{Shape, ShapeError};
 pub use spread::{Collisions, Spread};
 pub use stream_statistics::{StreamStatistics, Sums};
 pub use top_k::{Candidate, TopK};
+pub use uncounted::Uncounted;
 pub use univmon::{UnivMon, UnivMonShape};

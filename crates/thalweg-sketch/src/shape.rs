@@ -244,6 +244,11 @@ impl Slices {
         self.cut(Self::word(digest, self.word[row]) >> self.shift[row])
     }
 
+    /// Returns word and shift of a row's slice.
+    pub(crate) const fn position(&self, row: usize) -> (u8, u8) {
+        (self.word[row], self.shift[row])
+    }
+
     #[inline(always)]
     const fn cut(&self, bits: u64) -> SignedColumn {
         let mask = (1u64 << self.width_log2) - 1;

@@ -122,6 +122,12 @@ impl StreamStatistics {
         }
     }
 
+    /// Subtracts the weight of packets that were recorded but not counted.
+    pub(crate) fn withdraw(&mut self, weight: u64) {
+        self.total = self.total.saturating_sub_unsigned(weight);
+        self.magnitude = self.magnitude.saturating_sub(weight);
+    }
+
     pub(crate) fn merge(&mut self, other: &StreamStatistics) {
         self.total = self.total.saturating_add(other.total);
         self.join(other);

@@ -16,13 +16,16 @@
 //! row updates fit into a time budget. *AlwaysCorrect*: p = 1 until the [`convergence`] test shows that sampling
 //! keeps the error below eps L2; the test is repeated, and p rises again if a later test fails.
 
-use crate::digest::Digest;
+use crate::digest::{Digest, Key};
+use crate::stream_statistics::Sums;
 
 mod batch;
 pub mod convergence;
 mod line_rate;
+mod on_demand;
 mod row_wise;
 mod sampler;
+mod tables;
 
 pub use crate::probability::{ParseProbabilityError, Probability};
 pub use batch::Batch;
@@ -31,8 +34,10 @@ pub use line_rate::LineRate;
 pub(crate) use row_wise::largest;
 pub use row_wise::{CounterIndex, RowWise, WithTopK};
 pub use sampler::table_bytes;
+pub use tables::{GapTables, first_gap};
 
 use line_rate::Epoch;
+use on_demand::WithoutKey;
 use sampler::Sampler;
 
 /// Sampled pairs per group.
@@ -63,6 +68,7 @@ pub struct Nitro<S> {
     sampler: Sampler,
     mode: Mode,
     mode_state: ModeState,
+    without_key: WithoutKey,
 }
 
 /// The state of the modes.
@@ -83,7 +89,8 @@ impl<S> Nitro<S> {
             Mode::Fixed(probability) => probability,
             Mode::AlwaysLineRate(_) | Mode::AlwaysCorrect(_) => Probability::ONE,
         };
-        Nitro { sketch, sampler: Sampler::new(probability, seed), mode, mode_state: ModeState::default() }
+        let sampler = Sampler::new(probability, seed);
+        Nitro { sketch, sampler, mode, mode_state: ModeState::default(), without_key: WithoutKey::default() }
     }
 
     /// Returns the sketch, for queries.
@@ -113,6 +120,7 @@ impl<S> Nitro<S> {
 
     /// Starts a new window with an empty sketch: AlwaysCorrect restarts at p = 1, AlwaysLineRate keeps its p.
     pub fn begin_window(&mut self) {
+        self.without_key = WithoutKey::default();
         if let Mode::AlwaysCorrect(_) = self.mode {
             (self.mode_state.packets, self.mode_state.next_test) = (0, 0);
             self.sampler.set_probability(Probability::ONE);
@@ -132,27 +140,57 @@ impl<S> Nitro<S> {
         B: Batch + ?Sized,
         S: RowWise<B::Key>,
     {
+        let sums = |from, to| batch.sums(from, to);
+        self.in_parts::<B::Key>(batch.len(), sums, |nitro, from, to| nitro.update_part(batch, from, to));
+    }
+
+    /// Calls `part` with the ranges of a batch between which p may change; `sums(from, to)` are the totals of a range.
+    #[inline(always)]
+    fn in_parts<K: Key>(
+        &mut self,
+        packets: usize,
+        sums: impl Fn(usize, usize) -> Sums,
+        mut part: impl FnMut(&mut Self, usize, usize),
+    ) where
+        S: RowWise<K>,
+    {
         if let Mode::AlwaysCorrect(target) = self.mode {
-            return self.update_always_correct(batch, target);
+            return self.in_tested_parts::<K>(packets, target, sums, part);
         }
         if let (Mode::AlwaysLineRate(line_rate), Some(now_ns)) = (self.mode, self.mode_state.now_ns) {
             let epoch = self.mode_state.epoch.get_or_insert(Epoch::starting_at(now_ns));
             if let Some(probability) = line_rate.next(epoch, now_ns, self.sketch.depth()) {
                 self.sampler.set_probability(probability);
             }
-            epoch.packets += batch.len() as u64;
         }
-        self.update_part(batch, 0, batch.len());
+        part(self, 0, packets);
+        self.count_arrivals(packets as u64);
     }
 
-    /// AlwaysCorrect: splits the batch where tests are due.
-    fn update_always_correct<B>(&mut self, batch: &B, target: Target)
-    where
-        B: Batch + ?Sized,
-        S: RowWise<B::Key>,
+    /// Counts packets for the modes that change p.
+    #[inline(always)]
+    fn count_arrivals(&mut self, packets: u64) {
+        match self.mode {
+            Mode::Fixed(_) => {}
+            Mode::AlwaysLineRate(_) => {
+                self.mode_state.epoch.iter_mut().for_each(|epoch| epoch.packets += packets);
+            }
+            Mode::AlwaysCorrect(_) => self.mode_state.packets += packets,
+        }
+    }
+
+    /// AlwaysCorrect: splits a batch where tests are due.
+    fn in_tested_parts<K: Key>(
+        &mut self,
+        packets: usize,
+        target: Target,
+        sums: impl Fn(usize, usize) -> Sums,
+        mut part: impl FnMut(&mut Self, usize, usize),
+    ) where
+        S: RowWise<K>,
     {
         let mut from = 0;
-        while from < batch.len() {
+        while from < packets {
             if self.mode_state.packets >= self.mode_state.next_test {
                 let interval = target.interval(self.mode_state.packets);
                 let probability =
@@ -162,28 +200,27 @@ impl<S> Nitro<S> {
             }
             let left =
                 usize::try_from(self.mode_state.next_test - self.mode_state.packets).unwrap_or(usize::MAX);
-            let to = batch.len().min(from.saturating_add(left));
-            if !self.last_test_covers(batch, from, to) {
+            let to = packets.min(from.saturating_add(left));
+            if !self.last_test_covers::<K>(&sums, from, to) {
                 self.sampler.set_probability(Probability::ONE);
                 self.mode_state.next_test = self.mode_state.packets + (to - from) as u64;
             }
-            self.update_part(batch, from, to);
-            self.mode_state.packets += (to - from) as u64;
+            part(self, from, to);
+            self.count_arrivals((to - from) as u64);
             from = to;
         }
     }
 
     /// Whether the last test covers these weights: none negative, none heavier than all before. If not, they are
     /// counted exactly, and the test runs again.
-    fn last_test_covers<B>(&self, batch: &B, from: usize, to: usize) -> bool
+    fn last_test_covers<K: Key>(&self, sums: impl Fn(usize, usize) -> Sums, from: usize, to: usize) -> bool
     where
-        B: Batch + ?Sized,
-        S: RowWise<B::Key>,
+        S: RowWise<K>,
     {
         if self.sampler.probability() == Probability::ONE {
             return true;
         }
-        let sums = batch.sums(from, to);
+        let sums = sums(from, to);
         !sums.has_negative && sums.max_weight as f64 <= self.sketch.statistics().max_weight()
     }
 

@@ -54,6 +54,18 @@ impl Sampler {
         }
     }
 
+    /// Returns how many pairs come before the next one to update.
+    #[inline(always)]
+    pub(crate) fn skip(&self) -> u64 {
+        self.skip
+    }
+
+    /// Passes `pairs` that come before the next one to update: at most [`Sampler::skip`].
+    #[inline(always)]
+    pub(crate) fn pass(&mut self, pairs: u64) {
+        self.skip -= pairs;
+    }
+
     /// Returns the next pair to update, as an index in a sequence of `pairs`, or `None` if it lies beyond the end.
     /// Call it with the same sequence until `None`: the rest of the gap then carries over to the next sequence.
     #[inline(always)]
@@ -76,11 +88,11 @@ impl Sampler {
 
 /// The geometric distribution function, inverted.
 #[derive(Clone, Debug)]
-struct Gaps {
+pub(super) struct Gaps {
     /// `below[g - 1]` is P(gap <= g) as a share of 2^64; the last is all ones.
-    below: Vec<u64>,
+    pub(super) below: Vec<u64>,
     /// The gap at the beginning of each of 1,024 equal parts of the draws.
-    first: Vec<u16>,
+    pub(super) first: Vec<u16>,
 }
 
 const PARTS_LOG2: u32 = 10;
@@ -94,7 +106,7 @@ pub fn table_bytes(min_probability: Probability) -> u64 {
 
 impl Gaps {
     /// Returns the shared table of a probability.
-    fn of(probability: Probability) -> &'static Gaps {
+    pub(super) fn of(probability: Probability) -> &'static Gaps {
         static ALL: [OnceLock<Gaps>; Probability::MIN.log2_inverse() as usize + 1] =
             [const { OnceLock::new() }; Probability::MIN.log2_inverse() as usize + 1];
         ALL[usize::from(probability.log2_inverse())].get_or_init(|| Gaps::new(probability))
@@ -129,7 +141,7 @@ impl Gaps {
 
     /// Returns the gap for a uniform draw.
     #[inline(always)]
-    fn look_up(&self, draw: u64) -> u64 {
+    pub(super) fn look_up(&self, draw: u64) -> u64 {
         let mut gap = usize::from(self.first[(draw >> (u64::BITS - PARTS_LOG2)) as usize]);
         // One step without a branch, which would be unpredictable; more steps are rare.
         gap += usize::from(self.below[gap - 1] < draw);

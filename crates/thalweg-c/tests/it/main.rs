@@ -1,0 +1,7 @@
+//! The C interface, from programs in C, C++ and Go.
+
+#![cfg(target_os = "linux")]
+
+mod arguments;
+mod header;
+mod programs;

@@ -1,0 +1,3 @@
+module thalweg.example/hosts
+
+go 1.20
