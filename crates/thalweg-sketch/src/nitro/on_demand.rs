@@ -4,12 +4,15 @@
 //! the key of each sampled packet of a batch. [`Nitro::unsampled`] tells how many packets pass before the next sampled
 //! one, and [`Nitro::skip`] lets them pass, for programs that see packets one by one.
 
-use super::{EXACT_GROUP, GROUP, Nitro, RowWise, Sampled};
+use super::{EXACT_GROUP, Nitro, RowWise, Sampled};
 use crate::digest::{Digest, Key};
 use crate::estimate::Estimate;
 use crate::probability::Probability;
 use crate::stream_statistics::{StreamStatistics, Sums};
 use crate::uncounted::Uncounted;
+
+/// Sampled pairs per group: few, because a burst of a switch has few of them, and each has room for a key.
+const GROUP: usize = 8;
 
 /// What was recorded of packets without a key.
 #[derive(Clone, Copy, Debug, Default)]
@@ -69,7 +72,7 @@ impl<S> Nitro<S> {
     /// Counts `packets` packets, and asks for the keys of the sampled ones only: `key(i)` returns `None` if packet i
     /// has no key, which is recorded ([`Nitro::uncounted`]). Weights are 1, or `weights[i]`.
     ///
-    /// A sampled packet is asked for once in each group of 64 sampled pairs.
+    /// A sampled packet may be asked for more than once.
     ///
     /// # Panics
     /// If there are weights, but not one for each packet.
