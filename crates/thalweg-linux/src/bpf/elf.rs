@@ -56,6 +56,13 @@ pub(super) struct Relocation<'a> {
     pub(super) symbol: Symbol<'a>,
 }
 
+impl Symbol<'_> {
+    /// The offset in its section.
+    pub(super) fn offset(&self) -> u64 {
+        self.offset
+    }
+}
+
 impl<'a> Elf<'a> {
     /// Parses an eBPF object file. The error is the reason, for messages.
     pub(super) fn read(file: &'a [u8]) -> Result<Elf<'a>, &'static str> {

@@ -7,7 +7,7 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use super::syscall;
 
@@ -120,7 +120,10 @@ impl AnyMap {
     /// # Errors
     /// If the map does not exist, or this process lacks the privilege.
     pub fn by_id(id: u32) -> io::Result<AnyMap> {
-        let descriptor = syscall::map_by_id(id)?;
+        AnyMap::of_descriptor(syscall::map_by_id(id)?)
+    }
+
+    pub(super) fn of_descriptor(descriptor: OwnedFd) -> io::Result<AnyMap> {
         let info = syscall::map_info(&descriptor)?;
         let name = info.name.split(|&byte| byte == 0).next().unwrap_or_default();
         Ok(AnyMap {
@@ -134,6 +137,14 @@ impl AnyMap {
                 flags: info.map_flags,
             },
         })
+    }
+
+    /// Opens the same map once more.
+    ///
+    /// # Errors
+    /// If this process has too many descriptors.
+    pub fn try_clone(&self) -> io::Result<AnyMap> {
+        Ok(AnyMap { descriptor: self.descriptor.try_clone()?, name: self.name.clone(), spec: self.spec })
     }
 
     /// The name; only the first 15 bytes of a map opened by id.
@@ -169,6 +180,24 @@ impl AnyMap {
         unsafe { syscall::update(&self.descriptor, &key, &value) }
     }
 
+    /// Writes the first value of an array.
+    ///
+    /// # Errors
+    /// If the value has another length than the map's, or the kernel returns an error.
+    pub fn set_first(&self, value: &[u8]) -> io::Result<()> {
+        self.check(4, value.len(), false)?;
+        // SAFETY: key and value are as long as the map's.
+        unsafe { syscall::update(&self.descriptor, &[0; 4], value) }
+    }
+
+    /// Makes the map constant for processes, so that the verifier may use its contents if it is constant for programs too.
+    ///
+    /// # Errors
+    /// If the kernel returns an error.
+    pub fn freeze(&self) -> io::Result<()> {
+        syscall::freeze_map(&self.descriptor)
+    }
+
     /// Checks the lengths of keys and values.
     fn check(&self, key: usize, value: usize, is_per_cpu: bool) -> io::Result<()> {
         let spec = self.spec;
@@ -185,6 +214,12 @@ impl AnyMap {
             if is_per_cpu { " per CPU" } else { "" },
         );
         Err(io::Error::new(io::ErrorKind::InvalidInput, reason))
+    }
+}
+
+impl AsFd for AnyMap {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
     }
 }
 
@@ -388,7 +423,11 @@ fn found_or_none(result: io::Result<()>) -> io::Result<Option<()>> {
     }
 }
 
-fn possible_cpus() -> io::Result<usize> {
+/// Returns the number of possible CPUs of this machine: per-CPU maps have a value for each.
+///
+/// # Errors
+/// If the kernel's list cannot be read.
+pub fn possible_cpus() -> io::Result<usize> {
     let malformed = || io::Error::new(io::ErrorKind::InvalidData, POSSIBLE_CPUS);
     count_of_ranges(&fs::read_to_string(POSSIBLE_CPUS)?).ok_or_else(malformed)
 }

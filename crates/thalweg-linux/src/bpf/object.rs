@@ -1,7 +1,7 @@
 //! Loads programs and maps from an object file that clang compiled for the target `bpf`.
 //!
-//! Supports programs of one function with maps declared in the section `.maps`. Functions that are not inlined and global
-//! variables are rejected with the name of the symbol. Accesses to kernel structures (CO-RE) are relocated, calls of kernel
+//! Supports programs of one function with maps declared in the section `.maps`, and constants in `.rodata`, which can be
+//! set before the verifier sees them. Functions that are not inlined and variables are rejected with the name of the symbol. Accesses to kernel structures (CO-RE) are relocated, calls of kernel
 //! functions for [congestion controls](super::congestion_control) only.
 
 use std::collections::BTreeMap;
@@ -13,11 +13,17 @@ use super::btf;
 use super::elf::{Elf, Relocation, Symbol};
 use super::instruction::Instruction;
 use super::kernel_types;
-use super::map::{AnyMap, MapSpec};
+use super::map::{AnyMap, MapKind, MapSpec};
 use super::program::{LoadError, Program, ProgramKind};
 
 /// The section of map declarations.
 const MAPS: &str = ".maps";
+
+/// The section of constants, and the map that holds them.
+const CONSTANTS: &str = ".rodata";
+
+/// BPF_F_RDONLY_PROG of linux/bpf.h: programs do not write the map.
+const FLAG_READ_ONLY: u32 = 1 << 7;
 
 /// R_BPF_64_64: an address, which spans two instructions.
 const RELOCATE_ADDRESS: u32 = 1;
@@ -27,13 +33,21 @@ const RELOCATE_ADDRESS: u32 = 1;
 const LOAD_ADDRESS: u8 = 0x18;
 const MAP_BY_DESCRIPTOR: u8 = 1;
 
+/// Source register 2 (BPF_PSEUDO_MAP_VALUE): the address of a byte in the first value of a map.
+const VALUE_BY_DESCRIPTOR: u8 = 2;
+
 /// A parsed object file.
 #[derive(Debug)]
 pub struct Object<'a> {
     pub(super) elf: Elf<'a>,
     maps: BTreeMap<String, MapSpec>,
+    /// The contents of the section of constants, if there is one.
+    constants: Option<Vec<u8>>,
     pub(super) licence: &'a str,
 }
+
+/// The maps of an object file by name. Programs that are loaded with the same maps share them.
+pub type Maps = BTreeMap<String, AnyMap>;
 
 /// A loaded object file: the program and its maps.
 #[derive(Debug)]
@@ -41,7 +55,7 @@ pub struct Loaded {
     /// The program.
     pub program: Program,
     /// All maps of the object file, by name.
-    pub maps: BTreeMap<String, AnyMap>,
+    pub maps: Maps,
 }
 
 /// A program before relocation.
@@ -74,7 +88,7 @@ pub enum ObjectError {
     },
     /// The program needs a relocation that this loader does not support.
     #[error(
-        "program {program:?} needs relocation {kind} for {symbol:?}: only addresses of maps are supported"
+        "program {program:?} needs relocation {kind} for {symbol:?}: only addresses of maps and constants are supported"
     )]
     Relocation {
         /// The program.
@@ -89,6 +103,14 @@ pub enum ObjectError {
     Kernel {
         /// The missing structure, member or function.
         what: String,
+    },
+    /// The constants have another length than those of the object file.
+    #[error("{found} bytes of constants: the object file has {expected}")]
+    Constants {
+        /// The length in the object file.
+        expected: usize,
+        /// The given length.
+        found: usize,
     },
     /// A map cannot be created.
     #[error("cannot create map {name:?}: {source}")]
@@ -125,7 +147,8 @@ impl<'a> Object<'a> {
         let licence = licence.split(|&byte| byte == 0).next().unwrap_or_default();
         let licence =
             std::str::from_utf8(licence).map_err(|_| ObjectError::Malformed("licence is not UTF-8"))?;
-        Ok(Object { elf, maps: maps.into_iter().collect(), licence })
+        let constants = elf.section(CONSTANTS).map(<[u8]>::to_vec);
+        Ok(Object { elf, maps: maps.into_iter().collect(), constants, licence })
     }
 
     /// Returns the declared maps by name.
@@ -143,25 +166,70 @@ impl<'a> Object<'a> {
         Ok(())
     }
 
+    /// Overrides the length of the values of a map.
+    ///
+    /// # Errors
+    /// If the map does not exist.
+    pub fn set_value_size(&mut self, map: &str, bytes: u32) -> Result<(), ObjectError> {
+        let spec = self.maps.get_mut(map).ok_or_else(|| ObjectError::NoMap { name: map.to_owned() })?;
+        spec.value_size = bytes;
+        Ok(())
+    }
+
+    /// Sets the constants of the programs. The verifier knows them, and removes what they make unreachable.
+    ///
+    /// # Errors
+    /// If they have another length than in the object file.
+    pub fn set_constants(&mut self, bytes: &[u8]) -> Result<(), ObjectError> {
+        let expected = self.constants.as_ref().map_or(0, Vec::len);
+        if expected != bytes.len() {
+            return Err(ObjectError::Constants { expected, found: bytes.len() });
+        }
+        self.constants = Some(bytes.to_vec());
+        Ok(())
+    }
+
     /// Creates all maps, and loads the program of this name.
     ///
     /// # Errors
     /// If the program does not exist or needs an unsupported relocation, or the kernel rejects it or a map.
     pub fn load(&self, program: &str, kind: ProgramKind) -> Result<Loaded, ObjectError> {
-        let (mut instructions, relocations) = self.instructions(program)?;
+        self.instructions(program)?;
+        let maps = self.create_maps()?;
+        Ok(Loaded { program: self.load_with(program, kind, &maps)?, maps })
+    }
+
+    /// Creates all maps.
+    ///
+    /// # Errors
+    /// If the kernel rejects a map.
+    pub fn create_maps(&self) -> Result<Maps, ObjectError> {
         let mut maps = BTreeMap::new();
         for (name, spec) in &self.maps {
             let map = AnyMap::create(name, *spec);
             let map = map.map_err(|source| ObjectError::Map { name: name.clone(), source })?;
             maps.insert(name.clone(), map);
         }
+        if let Some(constants) = &self.constants {
+            let map = constants_map(constants);
+            let map = map.map_err(|source| ObjectError::Map { name: CONSTANTS.to_owned(), source })?;
+            maps.insert(CONSTANTS.to_owned(), map);
+        }
+        Ok(maps)
+    }
+
+    /// Loads the program of this name with maps of [`create_maps`](Self::create_maps).
+    ///
+    /// # Errors
+    /// If the program does not exist or needs an unsupported relocation, or the kernel rejects it.
+    pub fn load_with(&self, program: &str, kind: ProgramKind, maps: &Maps) -> Result<Program, ObjectError> {
+        let (mut instructions, relocations) = self.instructions(program)?;
         for relocation in &relocations {
-            self.patch(program, &mut instructions, relocation, &maps)?;
+            self.patch(program, &mut instructions, relocation, maps)?;
         }
         kernel_types::relocate_members(self, program, &mut instructions)?;
         let loaded = Program::load(kind, program, self.licence, &instructions);
-        let error = |source| ObjectError::Program { name: program.to_owned(), source };
-        Ok(Loaded { program: loaded.map_err(error)?, maps })
+        loaded.map_err(|source| ObjectError::Program { name: program.to_owned(), source })
     }
 
     /// Returns a program before relocation, for analysis: accesses to members of structures have the offsets that these
@@ -202,18 +270,44 @@ impl<'a> Object<'a> {
         let unknown =
             || ObjectError::Relocation { program: program.to_owned(), symbol: symbol.name.to_owned(), kind };
         let map = self.map_at(&symbol, maps).filter(|_| kind == RELOCATE_ADDRESS).ok_or_else(unknown)?;
-        let instruction = instructions.get_mut(offset / Instruction::LENGTH);
-        let instruction = instruction.filter(|instruction| instruction.code == LOAD_ADDRESS);
-        let instruction = instruction
-            .ok_or(ObjectError::Malformed("relocation of an instruction that loads no address"))?;
-        instruction.set_source(MAP_BY_DESCRIPTOR);
+        let first = offset / Instruction::LENGTH;
+        let Some([instruction, next]) = instructions.get_mut(first..first + 2) else {
+            return Err(ObjectError::Malformed("relocation beyond the program"));
+        };
+        if instruction.code != LOAD_ADDRESS {
+            return Err(ObjectError::Malformed("relocation of an instruction that loads no address"));
+        }
+        if self.elf.is_in(&symbol, CONSTANTS) {
+            instruction.set_source(VALUE_BY_DESCRIPTOR);
+            next.immediate = instruction.immediate.wrapping_add(symbol.offset() as i32);
+        } else {
+            instruction.set_source(MAP_BY_DESCRIPTOR);
+        }
         instruction.immediate = map.as_raw_fd();
         Ok(())
     }
 
     fn map_at<'m>(&self, symbol: &Symbol<'_>, maps: &'m BTreeMap<String, AnyMap>) -> Option<&'m AnyMap> {
-        self.elf.is_in(symbol, MAPS).then(|| maps.get(symbol.name)).flatten()
+        match self.elf.is_in(symbol, CONSTANTS) {
+            true => maps.get(CONSTANTS),
+            false => self.elf.is_in(symbol, MAPS).then(|| maps.get(symbol.name)).flatten(),
+        }
     }
+}
+
+/// Creates the map of constants. Nobody can change it any longer.
+fn constants_map(bytes: &[u8]) -> std::io::Result<AnyMap> {
+    let spec = MapSpec {
+        kind: MapKind::Array,
+        key_size: 4,
+        value_size: bytes.len() as u32,
+        max_entries: 1,
+        flags: FLAG_READ_ONLY,
+    };
+    let map = AnyMap::create(CONSTANTS, spec)?;
+    map.set_first(bytes)?;
+    map.freeze()?;
+    Ok(map)
 }
 
 #[cfg(test)]

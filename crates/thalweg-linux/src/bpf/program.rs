@@ -13,6 +13,9 @@ use super::syscall::{self, LoadRequest};
 /// BPF_XDP of `enum bpf_attach_type`.
 const ATTACH_TYPE_XDP: u32 = 37;
 
+/// BPF_TCX_INGRESS.
+const ATTACH_TYPE_INGRESS: u32 = 46;
+
 /// BPF_TCX_EGRESS.
 const ATTACH_TYPE_EGRESS: u32 = 47;
 
@@ -42,14 +45,23 @@ pub enum ProgramKind {
 /// A loaded program. The kernel keeps it while a process has it open or it is attached.
 #[derive(Debug)]
 pub struct Program {
-    descriptor: OwnedFd,
+    pub(super) descriptor: OwnedFd,
 }
 
 /// An attachment of a program to an interface. Dropping it detaches the program, unless another process has the link
 /// open.
 #[derive(Debug)]
 pub struct Link {
-    descriptor: OwnedFd,
+    pub(super) descriptor: OwnedFd,
+}
+
+/// What a link attaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkTarget {
+    /// The id of the program.
+    pub program: u32,
+    /// The index of the interface; `None` after the interface was removed or the program detached.
+    pub interface: Option<u32>,
 }
 
 /// The reason why a program cannot be loaded.
@@ -144,6 +156,23 @@ impl Program {
         Ok(Link { descriptor: syscall::create_link(&self.descriptor, interface, ATTACH_TYPE_XDP, flags)? })
     }
 
+    /// The kernel's id.
+    ///
+    /// # Errors
+    /// If the kernel returns an error.
+    pub fn id(&self) -> io::Result<u32> {
+        syscall::program_id(&self.descriptor)
+    }
+
+    /// Attaches a classifier to the ingress of an interface, while the link is open in any process. It runs after the programs
+    /// that are attached already, and before the filters of tc(8). Requires Linux 6.6.
+    ///
+    /// # Errors
+    /// If the interface does not exist, or this process lacks the privilege.
+    pub fn attach_to_ingress(&self, interface: i32) -> io::Result<Link> {
+        Ok(Link { descriptor: syscall::create_link(&self.descriptor, interface, ATTACH_TYPE_INGRESS, 0)? })
+    }
+
     /// Attaches a classifier to the egress of an interface, before the filters of tc(8) and the queue, while the link is open
     /// in any process. It runs after the programs that are attached already. Requires Linux 6.6.
     ///
@@ -161,6 +190,16 @@ impl AsFd for Program {
 }
 
 impl Link {
+    /// Returns what the link attaches, for links to interfaces.
+    ///
+    /// # Errors
+    /// If the kernel returns an error.
+    pub fn target(&self) -> io::Result<LinkTarget> {
+        let info = syscall::link_info(&self.descriptor)?;
+        let interface = Some(info.interface_index).filter(|&index| index != 0);
+        Ok(LinkTarget { program: info.program, interface })
+    }
+
     /// Detaches the program immediately, even if another process has the link open.
     ///
     /// # Errors

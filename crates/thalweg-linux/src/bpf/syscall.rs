@@ -20,6 +20,7 @@ const PROGRAM_GET_FD_BY_ID: c_int = 13;
 const MAP_GET_FD_BY_ID: c_int = 14;
 const OBJECT_GET_INFO_BY_FD: c_int = 15;
 const BTF_LOAD: c_int = 18;
+const MAP_FREEZE: c_int = 22;
 const MAP_LOOKUP_BATCH: c_int = 24;
 const MAP_UPDATE_BATCH: c_int = 26;
 const LINK_CREATE: c_int = 28;
@@ -156,6 +157,18 @@ pub(super) struct MapInfo {
     pub(super) max_entries: u32,
     pub(super) map_flags: u32,
     pub(super) name: [u8; NAME_LENGTH],
+}
+
+/// The first fields of `struct bpf_link_info`, for links to interfaces.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LinkInfo {
+    pub(super) link_type: u32,
+    pub(super) id: u32,
+    pub(super) program: u32,
+    padding: u32,
+    /// 0 after the interface was removed or the program detached.
+    pub(super) interface_index: u32,
 }
 
 /// The first fields of `struct bpf_prog_info`.
@@ -363,6 +376,13 @@ pub(super) unsafe fn update_batch(map: &OwnedFd, keys: &[u8], values: &[u8], cou
     unsafe { bpf_mut(MAP_UPDATE_BATCH, &mut attributes) }.map(drop)
 }
 
+/// Makes a map constant for processes.
+pub(super) fn freeze_map(map: &OwnedFd) -> io::Result<()> {
+    let attributes = map.as_raw_fd() as u32;
+    // SAFETY: the attributes of this command, a descriptor alone.
+    unsafe { bpf(MAP_FREEZE, &attributes) }.map(drop)
+}
+
 /// Loads a program. The verifier log goes into `log`, unless that is empty.
 pub(super) fn load_program(request: LoadRequest<'_>, log: &mut [u8]) -> io::Result<OwnedFd> {
     let LoadRequest { program_type, expected_attach_type, flags, attach_type_id, .. } = request;
@@ -429,6 +449,22 @@ pub(super) fn maps_of_program(program: &OwnedFd) -> io::Result<Vec<u32>> {
     Ok(ids)
 }
 
+/// Returns the kernel's description of a link.
+pub(super) fn link_info(link: &OwnedFd) -> io::Result<LinkInfo> {
+    let mut info = LinkInfo::default();
+    // SAFETY: integers only, of which any bytes are a value, laid out as the kernel's.
+    unsafe { get_info(link, &mut info) }?;
+    Ok(info)
+}
+
+/// Returns the id of a program.
+pub(super) fn program_id(program: &OwnedFd) -> io::Result<u32> {
+    let mut info = ProgramInfo::default();
+    // SAFETY: integers only, of which any bytes are a value, laid out as the kernel's; the array of maps is empty.
+    unsafe { get_info(program, &mut info) }?;
+    Ok(info.id)
+}
+
 /// Attaches a program to an interface while the returned link is open in any process.
 pub(super) fn create_link(
     program: &OwnedFd,
@@ -481,7 +517,7 @@ unsafe fn element(command: c_int, map: &OwnedFd, key: *const u8, value: *mut u8)
 
 /// # Safety
 /// Any bytes must be a valid `T`, with the layout of the kernel's structure for this descriptor.
-unsafe fn get_info<T>(descriptor: &OwnedFd, info: &mut T) -> io::Result<()> {
+pub(super) unsafe fn get_info<T>(descriptor: &OwnedFd, info: &mut T) -> io::Result<()> {
     let attributes = InfoByDescriptor {
         descriptor: descriptor.as_raw_fd() as u32,
         length: size_of::<T>() as u32,
@@ -493,7 +529,7 @@ unsafe fn get_info<T>(descriptor: &OwnedFd, info: &mut T) -> io::Result<()> {
 
 /// # Safety
 /// As [`bpf`], for a command that returns a descriptor.
-unsafe fn bpf_for_descriptor<T>(command: c_int, attributes: &T) -> io::Result<OwnedFd> {
+pub(super) unsafe fn bpf_for_descriptor<T>(command: c_int, attributes: &T) -> io::Result<OwnedFd> {
     // SAFETY: as the caller promises.
     let descriptor = unsafe { bpf(command, attributes) }?;
     // SAFETY: the descriptor is open and owned by nobody else.
@@ -502,7 +538,7 @@ unsafe fn bpf_for_descriptor<T>(command: c_int, attributes: &T) -> io::Result<Ow
 
 /// # Safety
 /// `attributes` must have the layout that `command` requires, and valid pointers.
-unsafe fn bpf<T>(command: c_int, attributes: &T) -> io::Result<RawFd> {
+pub(super) unsafe fn bpf<T>(command: c_int, attributes: &T) -> io::Result<RawFd> {
     let length = size_of::<T>();
     // SAFETY: the kernel reads `length` bytes, and the rest is as the caller promises.
     let result = unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_ref(attributes), length) };
@@ -513,7 +549,7 @@ unsafe fn bpf<T>(command: c_int, attributes: &T) -> io::Result<RawFd> {
 
 /// # Safety
 /// As [`bpf`], for a command that writes its attributes.
-unsafe fn bpf_mut<T>(command: c_int, attributes: &mut T) -> io::Result<RawFd> {
+pub(super) unsafe fn bpf_mut<T>(command: c_int, attributes: &mut T) -> io::Result<RawFd> {
     let length = size_of::<T>();
     // SAFETY: the kernel reads and writes `length` bytes, and the rest is as the caller promises.
     let result = unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_mut(attributes), length) };
