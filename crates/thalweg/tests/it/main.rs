@@ -4,6 +4,7 @@ mod api;
 mod cli;
 mod collect;
 mod dashboard;
+mod dpdk_forward;
 mod emulate;
 #[cfg(target_os = "linux")]
 mod endpoint;
@@ -23,6 +24,7 @@ mod lab_lines;
 mod live;
 mod live_interface;
 mod live_iperf3;
+mod open_vswitch;
 mod program;
 mod real_time_lines;
 mod reference;
