@@ -190,6 +190,16 @@ impl AnyMap {
         unsafe { syscall::update(&self.descriptor, &[0; 4], value) }
     }
 
+    /// Reads the first value of an array.
+    ///
+    /// # Errors
+    /// If `value` has another length than the map's values, or the kernel returns an error.
+    pub fn first(&self, value: &mut [u8]) -> io::Result<()> {
+        self.check(4, value.len(), false)?;
+        // SAFETY: key and value are as long as the map's.
+        unsafe { syscall::look_up(&self.descriptor, &[0; 4], value) }
+    }
+
     /// Makes the map constant for processes, so that the verifier may use its contents if it is constant for programs too.
     ///
     /// # Errors

@@ -1,0 +1,114 @@
+//! An attached program with its reader: sketches of one interface, pinned or not.
+
+use thalweg_linux::socket::Socket;
+use thalweg_sketch::{Key, Probability};
+
+use crate::attachment::{Attachment, HookChoice, ethernet_index};
+use crate::error::DataplaneError;
+use crate::kernel_sketches::{KernelSketches, plan};
+use crate::pinned::{Found, Pin, PinName};
+use crate::reader::{ReadWindow, Reader, ReaderOptions};
+use crate::snapshot::Snapshot;
+use crate::spec::Specification;
+
+/// Options of [`Counting::start`].
+#[derive(Clone, Debug)]
+pub struct CountingOptions {
+    /// The interface.
+    pub interface: String,
+    /// The hook.
+    pub hook: HookChoice,
+    /// The sketches.
+    pub specification: Specification,
+    /// Probabilities that the reader may choose meanwhile.
+    pub probabilities: Vec<Probability>,
+    /// The reader.
+    pub reader: ReaderOptions,
+    /// Pins program and memory, or continues with pinned ones.
+    pub pin: Option<PinName>,
+}
+
+/// Sketches of an interface, counted in the kernel.
+#[derive(Debug)]
+pub struct Counting<K: Key> {
+    reader: Reader<K>,
+    attachment: Attachment,
+    pin: Option<Pin>,
+    is_resumed: bool,
+}
+
+impl<K: Key> Counting<K> {
+    /// Loads and attaches the program, or continues with a pinned one.
+    ///
+    /// # Errors
+    /// If the program cannot be loaded or attached, or the pinned one has other options.
+    pub fn start(options: CountingOptions) -> Result<Counting<K>, DataplaneError> {
+        let CountingOptions { interface, hook, specification, probabilities, reader, pin } = options;
+        if let Some(name) = &pin {
+            let (config, _, _) = plan(&specification, &probabilities);
+            if let Some(found) = Pin::open(name, &specification, &config)? {
+                let Found { pin, memory, link, is_xdp, before } = found;
+                check_interface(name, &interface, link.target().ok().and_then(|target| target.interface))?;
+                let reader = Reader::resume(specification, config, memory, &reader, before);
+                let attachment = Attachment::of_link(interface, link, is_xdp);
+                return Ok(Counting { reader, attachment, pin: Some(pin), is_resumed: true });
+            }
+        }
+        let kernel = KernelSketches::create(specification, &probabilities)?;
+        let attachment = Attachment::new(&kernel, &interface, hook)?;
+        let pin = pin.map(|name| {
+            let before = Snapshot::empty(kernel.specification());
+            Pin::create(&name, kernel.maps(), &attachment.link, attachment.is_xdp(), &before)
+        });
+        let pin = pin.transpose()?;
+        Ok(Counting { reader: Reader::new(kernel, &reader), attachment, pin, is_resumed: false })
+    }
+
+    /// Returns the attachment.
+    pub fn attachment(&self) -> &Attachment {
+        &self.attachment
+    }
+
+    /// Whether pinned sketches were found, and counted before.
+    pub fn is_resumed(&self) -> bool {
+        self.is_resumed
+    }
+
+    /// Returns the reader.
+    pub fn reader(&self) -> &Reader<K> {
+        &self.reader
+    }
+
+    /// Reads new keys; see [`Reader::poll`].
+    pub fn poll(&mut self, now_ns: u64) {
+        self.reader.poll(now_ns);
+    }
+
+    /// Ends the window; see [`Reader::end_window`]. A pin remembers the beginning of the next one.
+    pub fn end_window(&mut self, now_ns: u64) -> ReadWindow<K> {
+        let window = self.reader.end_window(now_ns);
+        if let Some(pin) = &mut self.pin {
+            let (before, bank) = self.reader.beginning();
+            pin.save(before, bank);
+        }
+        window
+    }
+}
+
+/// Checks that pinned sketches count the requested interface.
+fn check_interface(name: &PinName, requested: &str, pinned: Option<u32>) -> Result<(), DataplaneError> {
+    let index = ethernet_index(requested)?;
+    if pinned == u32::try_from(index).ok() {
+        return Ok(());
+    }
+    let known = |index: u32| {
+        let socket = Socket::for_ioctls().ok()?;
+        socket.interface_name(i32::try_from(index).ok()?).ok()
+    };
+    let pinned = match pinned {
+        Some(index) => known(index).unwrap_or_else(|| format!("number {index}")),
+        None => "that was removed".to_owned(),
+    };
+    let (name, requested) = (name.to_string(), requested.to_owned());
+    Err(DataplaneError::PinnedDiffers { name, field: "interface", pinned, requested })
+}

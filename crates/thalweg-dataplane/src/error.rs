@@ -1,0 +1,125 @@
+//! Errors of loading, attaching and pinning.
+
+use std::io;
+use std::path::PathBuf;
+
+use thalweg_linux::bpf::ObjectError;
+use thiserror::Error;
+
+use crate::attachment::Hook;
+use crate::spec::MAX_SKETCHES;
+
+/// Why sketches cannot be counted in the kernel.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum DataplaneError {
+    /// No sketch, or too many.
+    #[error("{found} sketches in the kernel: expected 1 to {MAX_SKETCHES}")]
+    Sketches {
+        /// The requested number.
+        found: usize,
+    },
+    /// The counters do not fit into a map.
+    #[error(
+        "{bytes} bytes of counters per CPU: the kernel's limit is {limit}; the shape of a sketch is never reduced"
+    )]
+    Counters {
+        /// The bytes per CPU.
+        bytes: u64,
+        /// The most.
+        limit: u64,
+    },
+    /// The process lacks a privilege.
+    #[error(
+        "cannot load programs into the kernel: run as root, or with CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN"
+    )]
+    Privilege,
+    /// The kernel rejects the program or its memory.
+    #[error("cannot load the sketches into the kernel ({bytes} bytes of memory)")]
+    Load {
+        /// The requested memory of all CPUs.
+        bytes: u64,
+        /// The cause.
+        #[source]
+        source: ObjectError,
+    },
+    /// The memory of the sketches cannot be mapped.
+    #[error("cannot map the memory of the sketches")]
+    Map(#[source] io::Error),
+    /// The interface does not exist.
+    #[error("no interface {interface:?}: `ip link` lists interfaces")]
+    NoInterface {
+        /// The name.
+        interface: String,
+    },
+    /// The interface has no Ethernet header.
+    #[error(
+        "interface {interface:?} has no Ethernet frames (hardware type {hardware_type}): sketches in the kernel need them"
+    )]
+    NotEthernet {
+        /// The name.
+        interface: String,
+        /// The type, as in `/sys/class/net/NAME/type`.
+        hardware_type: u16,
+    },
+    /// The program cannot be attached.
+    #[error("cannot attach to {interface} at {hook}: {source}{}", advice(source))]
+    Attach {
+        /// The interface.
+        interface: String,
+        /// Where.
+        hook: Hook,
+        /// The error of the kernel.
+        source: io::Error,
+    },
+    /// A name of a pin is invalid.
+    #[error("invalid name {name:?} of a pin: expected 1 to 64 letters, digits, - or _")]
+    PinName {
+        /// The name.
+        name: String,
+    },
+    /// The BPF file system cannot be used.
+    #[error("cannot use {}: {source}; mount it with `mount -t bpf bpf /sys/fs/bpf`", path.display())]
+    PinFolder {
+        /// The path.
+        path: PathBuf,
+        /// The error of the kernel.
+        source: io::Error,
+    },
+    /// The pinned sketches were started with other options.
+    #[error(
+        "the pinned sketches {name} were started with {field} {pinned}, not {requested}: give the same options, or remove them with `thalweg watch --unpin {name}`"
+    )]
+    PinnedDiffers {
+        /// The name of the pin.
+        name: String,
+        /// What differs.
+        field: &'static str,
+        /// As pinned.
+        pinned: String,
+        /// As requested.
+        requested: String,
+    },
+    /// Another process reads the pinned sketches.
+    #[error("another process reads the pinned sketches {name}")]
+    PinnedInUse {
+        /// The name of the pin.
+        name: String,
+    },
+    /// There is nothing pinned under the name.
+    #[error("no pinned sketches {name}")]
+    NotPinned {
+        /// The name.
+        name: String,
+    },
+}
+
+/// Returns what to do about an error of attaching.
+fn advice(source: &io::Error) -> &'static str {
+    match source.raw_os_error() {
+        Some(libc::EBUSY | libc::EEXIST) => "; another program is attached there: use --hook tc",
+        Some(libc::EOPNOTSUPP) => "; the driver does not support it: use --hook tc",
+        Some(libc::EPERM) => "; run as root, or with CAP_NET_ADMIN and CAP_BPF",
+        _ => "",
+    }
+}
