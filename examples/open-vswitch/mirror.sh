@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Monitors every port of an Open vSwitch with a sketch, through a mirror port:
 #
-#   sudo examples/open-vswitch/mirror.sh userspace|dpdk [thalweg watch OPTIONS]
+#   sudo examples/open-vswitch/mirror.sh userspace|dpdk|vhost [thalweg watch OPTIONS]
 #
 # Two hosts, which are network namespaces, ping each other through a switch in a third one. `userspace` runs Debian's
-# openvswitch-switch with its userspace datapath, `dpdk` openvswitch-switch-dpdk with DPDK ports. Standard output has the JSON lines of
-# `thalweg watch`. Nothing else of the machine is touched, and everything is removed at the end. THALWEG is the program (thalweg).
+# openvswitch-switch with its userspace datapath, `dpdk` openvswitch-switch-dpdk with DPDK ports. Both mirror to an AF_PACKET port; `vhost` is
+# `dpdk` with a vhost-user port, for a `thalweg` with the feature dpdk. Standard output has the JSON lines of `thalweg watch`. Nothing else of the machine is touched, and everything is removed at the end. THALWEG is the program (thalweg).
 set -euo pipefail
 PATH=$PATH:/usr/sbin:/sbin
 
@@ -16,9 +16,9 @@ readonly DPDK_SWITCH=/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk
 
 case $DATAPATH in
   userspace) switch_program=ovs-vswitchd ;;
-  dpdk) switch_program=$DPDK_SWITCH ;;
+  dpdk | vhost) switch_program=$DPDK_SWITCH ;;
   *)
-    echo "usage: mirror.sh userspace|dpdk [thalweg watch OPTIONS]" >&2
+    echo "usage: mirror.sh userspace|dpdk|vhost [thalweg watch OPTIONS]" >&2
     exit 2
     ;;
 esac
@@ -35,7 +35,7 @@ clean_up() {
   kill $watch "${daemons[@]}" 2>/dev/null || true
   wait 2>/dev/null || true
   for namespace in "$HOST1" "$HOST2" "$SWITCH"; do ip netns delete "$namespace" 2>/dev/null || true; done
-  rm -rf "$folder"
+  rm -rf "$folder" "/run/dpdk/$NAME"
 }
 trap clean_up EXIT
 
@@ -88,9 +88,9 @@ ip netns exec "$SWITCH" ovsdb-server "$folder/conf.db" --remote="punix:$folder/d
 daemons+=($!)
 wait_for "the database listens" test -S "$folder/db.sock"
 configure --no-wait init
-if [ "$DATAPATH" = dpdk ]; then
+if [ "$DATAPATH" != userspace ]; then
   configure --no-wait set Open_vSwitch . other_config:dpdk-init=true \
-    other_config:dpdk-extra="--no-huge --legacy-mem -m 1024 --no-pci"
+    other_config:dpdk-extra="--no-huge --legacy-mem -m 1024 --no-pci --file-prefix=$NAME"
 fi
 ip netns exec "$SWITCH" "$switch_program" "$database" --disable-system --unixctl="$folder/switch.ctl" \
   --log-file="$folder/switch.log" -vconsole:off -vsyslog:off &
@@ -99,14 +99,20 @@ configure add-br $BRIDGE -- set bridge $BRIDGE datapath_type=netdev
 for number in 1 2; do
   case $DATAPATH in
     userspace) configure add-port $BRIDGE "port$number" ;;
-    dpdk)
+    *)
       configure add-port $BRIDGE "port$number-dpdk" -- set interface "port$number-dpdk" type=dpdk \
         options:dpdk-devargs="net_af_packet$number,iface=port$number"
       ;;
   esac
 done
-# The output port is an AF_PACKET port in both cases, and carries mirrored packets alone.
-configure add-port $BRIDGE mirror -- \
+# The output port carries mirrored packets alone.
+source=monitor
+output=()
+if [ "$DATAPATH" = vhost ]; then
+  output=(-- set interface mirror type=dpdkvhostuserclient options:vhost-server-path="$folder/mirror.sock")
+  source=dpdk:net_virtio_user0,path=$folder/mirror.sock,server=1
+fi
+configure add-port $BRIDGE mirror "${output[@]}" -- \
   --id=@output get port mirror -- \
   --id=@all create mirror name=all select-all=true output-port=@output -- \
   set bridge $BRIDGE mirrors=@all >/dev/null
@@ -114,9 +120,14 @@ configure add-port $BRIDGE mirror -- \
 # --- Thalweg on the other end of the mirror port, and the traffic -----------------------------------------------
 
 wait_for "the hosts reach each other" inside "$HOST1" ping -c 1 -W 1 192.0.2.2
-ip netns exec "$SWITCH" "$THALWEG" watch --json "$@" monitor >"$folder/watch.json" 2>"$folder/watch.log" &
+ip netns exec "$SWITCH" "$THALWEG" watch --json "$@" "$source" >"$folder/watch.json" 2>"$folder/watch.log" &
 watch=$!
-is_watched() { # the first line is a heading; the switch has sockets for its own ports
+is_watched() {
+  if [ "$DATAPATH" = vhost ]; then
+    grep -q "'$folder/mirror.sock' changed to 'enabled'" "$folder/switch.log"
+    return
+  fi
+  # The first line is a heading. The switch has sockets for its own ports.
   local index
   index=$(inside "$SWITCH" cat /sys/class/net/monitor/ifindex)
   inside "$SWITCH" awk -v index_of="$index" 'NR > 1 && $5 == index_of { found = 1 } END { exit !found }' /proc/net/packet

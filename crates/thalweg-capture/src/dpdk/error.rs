@@ -1,5 +1,6 @@
 //! Errors of DPDK ports.
 
+use thalweg_linux::netdevice::interface_names;
 use thalweg_wire::nearest::nearest;
 use thiserror::Error;
 
@@ -95,8 +96,11 @@ pub enum DpdkError {
     Filter(#[from] FilterError),
 }
 
-/// Returns the nearest driver if the device names none that is known.
+/// Returns what was probably meant, if the device is a network interface or names no driver that is known.
 fn hint(device: &str) -> String {
+    if interface_names().iter().any(|name| name == device) {
+        return format!(" (did you mean dpdk:net_af_packet0,iface={device}?)");
+    }
     let name =
         device.split(',').next().unwrap_or_default().trim_end_matches(|digit: char| digit.is_ascii_digit());
     match nearest(name, DRIVERS).filter(|near| *near != name) {

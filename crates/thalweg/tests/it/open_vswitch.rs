@@ -1,6 +1,7 @@
 //! A sketch on the mirror port of Open vSwitch, set up by the script of the how-to page.
 //!
-//! Skipped without root, Open vSwitch, ethtool and ping; the second test also without openvswitch-switch-dpdk.
+//! Skipped without root, Open vSwitch, ethtool and ping; with DPDK also without openvswitch-switch-dpdk, and with a vhost-user port in
+//! builds without the feature dpdk.
 
 #![cfg(target_os = "linux")]
 
@@ -44,6 +45,13 @@ fn mirror(test: &str, datapath: &str) -> Option<Run> {
     Some(Run::from(script.output().unwrap()).ended_with(0))
 }
 
+fn mirror_of_dpdk(test: &str, datapath: &str) -> Option<Run> {
+    if !Path::new(DPDK_SWITCH).exists() {
+        return skip(test, "needs the package openvswitch-switch-dpdk");
+    }
+    mirror(test, datapath)
+}
+
 /// The sketch has counted every packet between the hosts, each once.
 fn check(run: &Run) {
     assert!(run.stderr.contains(&format!("{PINGS} packets transmitted, {PINGS} received")), "{}", run.stderr);
@@ -67,11 +75,19 @@ fn a_sketch_on_the_mirror_port_counts_all_packets_of_the_userspace_datapath() {
 #[test]
 fn a_sketch_on_the_mirror_port_counts_all_packets_of_the_dpdk_datapath() {
     let test = "a_sketch_on_the_mirror_port_counts_all_packets_of_the_dpdk_datapath";
-    if !Path::new(DPDK_SWITCH).exists() {
-        skip::<()>(test, "needs the package openvswitch-switch-dpdk");
+    if let Some(run) = mirror_of_dpdk(test, "dpdk") {
+        check(&run);
+    }
+}
+
+#[test]
+fn a_sketch_on_a_vhost_user_mirror_port_counts_all_packets() {
+    let test = "a_sketch_on_a_vhost_user_mirror_port_counts_all_packets";
+    if !cfg!(feature = "dpdk") {
+        skip::<()>(test, "needs the feature dpdk");
         return;
     }
-    if let Some(run) = mirror(test, "dpdk") {
+    if let Some(run) = mirror_of_dpdk(test, "vhost") {
         check(&run);
     }
 }
