@@ -1,6 +1,9 @@
 //! Packets of DPDK ports, with the feature `dpdk`. DPDK starts once in a process, so all of these tests share it, and each has
 //! devices with numbers of its own.
 
+#[allow(dead_code, unsafe_code, reason = "part of the tests of live interfaces, which use all of it")]
+#[path = "it/live/network.rs"]
+mod network;
 #[path = "it/skip.rs"]
 mod skip;
 
@@ -8,6 +11,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use network::Network;
 use thalweg_capture::dpdk::{DpdkError, DpdkOptions, DpdkSource};
 use thalweg_capture::file::FileSource;
 use thalweg_capture::live::LinkState;
@@ -189,11 +193,15 @@ fn other_options_of_the_eal_are_refused_once_it_runs() {
 #[test]
 fn a_port_ends_when_its_interface_is_deleted() {
     let name = format!("twd{}", std::process::id() % 100_000);
-    let ip =
-        |arguments: &[&str]| Command::new("ip").args(arguments).output().is_ok_and(|o| o.status.success());
     if !ip(&["link", "add", &name, "type", "veth", "peer", "name", &format!("{name}p")]) {
         return skip::skip("needs root and ip(8) to make interfaces");
     }
+    let _interface = Interface(name.clone());
+    let error = DpdkSource::open_group(&DpdkOptions::new(&name), ONE).unwrap_err();
+    assert!(
+        error.to_string().contains(&format!("did you mean dpdk:net_af_packet0,iface={name}?")),
+        "{error}"
+    );
     assert!(ip(&["link", "set", &name, "up"]));
     let opened = DpdkSource::open_group(&DpdkOptions::new(format!("net_af_packet0,iface={name}")), ONE);
     let mut source = opened.unwrap().pop().unwrap();
@@ -209,6 +217,32 @@ fn a_port_ends_when_its_interface_is_deleted() {
         }
     };
     assert!(matches!(error, DpdkError::Removed { .. }), "{error}");
+}
+
+#[test]
+fn a_tag_that_the_kernel_removed_is_restored() {
+    let Some(network) = Network::new() else { return };
+    let tagged = network.frame(&[0x81, 0x00, 0x00, 0x07, 0x88, 0xb5], 46);
+    let frames = network.in_reader(|| {
+        let options = DpdkOptions::new("net_af_packet1,iface=twl0");
+        let mut source = DpdkSource::open_group(&options, ONE).unwrap().pop().unwrap();
+        network.send_frame(&tagged);
+        of_port(&mut source, usize::MAX)
+    });
+    assert!(frames.contains(&(tagged.len() as u32, tagged)), "{frames:02x?}");
+}
+
+/// An interface that is deleted at the end of a test.
+struct Interface(String);
+
+impl Drop for Interface {
+    fn drop(&mut self) {
+        ip(&["link", "delete", &self.0]);
+    }
+}
+
+fn ip(arguments: &[&str]) -> bool {
+    Command::new("ip").args(arguments).output().is_ok_and(|output| output.status.success())
 }
 
 /// Returns a frame whose bytes depend on their position.
