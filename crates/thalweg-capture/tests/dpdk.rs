@@ -1,6 +1,8 @@
 //! Packets of DPDK ports, with the feature `dpdk`. DPDK starts once in a process, so all of these tests share it, and each has
 //! devices with numbers of its own.
 
+#![cfg(feature = "dpdk")]
+
 #[allow(dead_code, unsafe_code, reason = "part of the tests of live interfaces, which use all of it")]
 #[path = "it/live/network.rs"]
 mod network;
