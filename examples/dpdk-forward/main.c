@@ -65,7 +65,7 @@ static void choose_paths(struct forwarder *forwarder, const struct feeder *feede
 }
 
 static void write_result(const struct options *options, const struct forwarder *forwarder, const struct feeder *feeder,
-			 const struct accuracy *accuracy, const struct port_drops *drops)
+			 const struct accuracy *accuracy, const struct port_drops *drops, double seconds)
 {
 	FILE *file = options->json == NULL ? stdout : fopen(options->json, "w");
 	if (file == NULL)
@@ -84,8 +84,8 @@ static void write_result(const struct options *options, const struct forwarder *
 		counter->read, counter->without_key, counter->failures);
 	fprintf(file, "\"tsc_hz\":%.0f,\"busy_cycles\":%" PRIu64 ",\"busy_share\":%.6f,", hz, forwarder->busy_cycles,
 		forwarder->cycles > 0 ? busy / (double)forwarder->cycles : 0);
-	fprintf(file, "\"cycles_per_packet\":%.3f,\"ns_per_packet\":%.4f,\"packets_per_second\":%.0f,",
-		packets > 0 ? busy / packets : 0, packets > 0 ? busy / packets / hz * 1e9 : 0,
+	fprintf(file, "\"seconds\":%.6f,\"cycles_per_packet\":%.3f,\"ns_per_packet\":%.4f,\"packets_per_second\":%.0f,",
+		seconds, packets > 0 ? busy / packets : 0, packets > 0 ? busy / packets / hz * 1e9 : 0,
 		forwarder->cycles > 0 ? packets * hz / (double)forwarder->cycles : 0);
 	fprintf(file, "\"now_inverse_probability\":%u,\"max_inverse_probability\":%u,\"saturations\":%" PRIu64 ",\"memory_bytes\":%" PRIu64,
 		state.inverse_probability, state.max_inverse_probability, state.saturations, state.memory_bytes);
@@ -144,7 +144,8 @@ int main(int argc, char **argv)
 		accuracy = truth_compare(&trace, feeder.loops, &counter);
 	if (options.save != NULL)
 		counter_save(&counter, options.save, start_ns, end_ns);
-	write_result(&options, &forwarder, from_memory, options.exact ? &accuracy : NULL, &drops);
+	write_result(&options, &forwarder, from_memory, options.exact ? &accuracy : NULL, &drops,
+		     (double)(end_ns - start_ns) / 1e9);
 
 	counter_free(&counter);
 	uint16_t port;

@@ -1,6 +1,6 @@
 //! The example `dpdk-forward`: a forwarder in C with a sketch inside counts as `thalweg watch` does.
 //!
-//! Skipped without make, a C compiler and libdpdk.
+//! Skipped without make, a C compiler, libdpdk, and the C library of the sketches, which a build of the workspace makes.
 
 #![cfg(target_os = "linux")]
 
@@ -13,7 +13,7 @@ use serde_json::Value;
 use thalweg_sketch::state::{AnyState, KeyBytes, Linear, Meta, RowState};
 
 use crate::live::skip;
-use crate::program::{number, root, watch};
+use crate::program::{THALWEG, number, root, watch};
 
 /// DPDK without huge pages, network cards, and files that other processes would use.
 const EAL: [&str; 6] =
@@ -32,13 +32,16 @@ fn forwarder(test: &str) -> Option<&'static Path> {
                 return Err(format!("needs make, a C compiler and libdpdk-dev: `{program}` failed"));
             }
         }
-        let scratch = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        let (library, build) = (scratch.join("c-library"), scratch.join("dpdk-forward"));
-        let mut script = Command::new(root().join("scripts/c-library.sh"));
-        succeed(script.arg(&library).arg("dev"));
+        let archive = Path::new(THALWEG).with_file_name("libthalweg_c.a");
+        if !archive.exists() {
+            return Err(format!("needs {}: cargo build -p thalweg-c", archive.display()));
+        }
+        let build = Path::new(env!("CARGO_TARGET_TMPDIR")).join("dpdk-forward");
+        let include = root().join("crates/thalweg-c/include");
         let mut make = Command::new("make");
         make.arg("-C").arg(root().join("examples/dpdk-forward"));
-        make.arg(format!("LIBRARY={}", library.display())).arg(format!("BUILD={}", build.display()));
+        make.arg(format!("ARCHIVE={}", archive.display())).arg(format!("INCLUDE={}", include.display()));
+        make.arg(format!("BUILD={}", build.display()));
         succeed(make.arg("CFLAGS=-O1 -Werror"));
         Ok(build.join("thalweg-dpdk-forward"))
     });
