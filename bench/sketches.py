@@ -1,7 +1,7 @@
 """Sketches from Python: `python bench/sketches.py [--packets N] [--flows N] [--csv FILE]`.
 
-Updates a second of `thalweg.sketches` on numpy batches, and of Apache DataSketches, whose Count-Min takes one item a call from Python, on the
-same keys; the relative error over the 100 largest flows is of the same run. Contenders take turns; the median of five runs counts.
+Updates a second of `thalweg.sketches` on numpy batches, and of Apache DataSketches, whose Count-Min takes one item a call, on the same keys;
+the relative error over the 100 largest flows is of the same run. Contenders take turns; the median of five runs counts.
 """
 
 from __future__ import annotations

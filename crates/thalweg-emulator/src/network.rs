@@ -11,6 +11,7 @@ use crate::schemes::drr::drr;
 use crate::schemes::fq_codel::fq_codel;
 use crate::schemes::hull::hull;
 use crate::schemes::list::Scheme;
+use crate::schemes::own::Own;
 use crate::schemes::p_fabric::p_fabric;
 use crate::schemes::pie::pie;
 use crate::schemes::priority::priority;
@@ -28,8 +29,11 @@ pub trait ForScheme {
 
 impl Scheme {
     /// Runs `action` with the router type of this scheme.
-    pub fn apply<F: ForScheme>(&self, action: F) -> F::Output {
-        match self {
+    ///
+    /// # Errors
+    /// Returns the scheme of another program, whose router type is not known here.
+    pub fn apply<F: ForScheme>(&self, action: F) -> Result<F::Output, &Own> {
+        Ok(match self {
             Scheme::DropTail(config) => action.with(|routing, shape| drop_tail(routing, shape, config)),
             Scheme::Red(config) => action.with(|routing, shape| red(routing, shape, config)),
             Scheme::Dctcp(config) => action.with(|routing, shape| dctcp(routing, shape, config)),
@@ -40,7 +44,8 @@ impl Scheme {
             Scheme::PFabric(config) => action.with(|routing, shape| p_fabric(routing, shape, config)),
             Scheme::Pie(config) => action.with(|routing, shape| pie(routing, shape, config)),
             Scheme::FqCodel(config) => action.with(|routing, shape| fq_codel(routing, shape, config)),
-        }
+            Scheme::Own(own) => return Err(own),
+        })
     }
 }
 
@@ -79,7 +84,7 @@ pub fn build_on(
     }
 
     check_queues(scheme, blueprint)?;
-    scheme.apply(Build(blueprint, cores))
+    scheme.apply(Build(blueprint, cores)).unwrap_or_else(|own| own.build(cores, blueprint))
 }
 
 /// Checks that a network with this scheme can be built, without building it.

@@ -19,6 +19,7 @@ pub(crate) enum Verbosity {
     Verbose,
 }
 
+static PROGRAM: OnceLock<&'static str> = OnceLock::new();
 static COLOR: OnceLock<ColorChoice> = OnceLock::new();
 static VERBOSITY: OnceLock<Verbosity> = OnceLock::new();
 
@@ -26,6 +27,15 @@ static VERBOSITY: OnceLock<Verbosity> = OnceLock::new();
 pub(crate) fn set(color: ColorChoice, verbosity: Verbosity) {
     let _ = COLOR.set(color);
     let _ = VERBOSITY.set(verbosity);
+}
+
+/// Sets the name of the program in messages, once; it is `thalweg` otherwise.
+pub(crate) fn set_program(name: &'static str) {
+    let _ = PROGRAM.set(name);
+}
+
+fn program() -> &'static str {
+    PROGRAM.get().copied().unwrap_or("thalweg")
 }
 
 /// Whether to use colours. `--color` overrides the environment variable `NO_COLOR` (no-color.org).
@@ -52,12 +62,12 @@ pub(crate) fn shows_progress() -> bool {
 
 /// Writes an error to standard error.
 pub(crate) fn error(text: impl Display) {
-    write_line(format_args!("thalweg: {text}"));
+    write_line(format_args!("{}: {text}", program()));
 }
 
 /// Writes a warning to standard error.
 pub(crate) fn warn(text: impl Display) {
-    write_line(format_args!("thalweg: warning: {text}"));
+    write_line(format_args!("{}: warning: {text}", program()));
 }
 
 /// Writes a note to standard error, unless quiet.

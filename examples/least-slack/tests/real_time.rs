@@ -7,7 +7,7 @@ mod hosts;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -66,7 +66,7 @@ fn median(hosts: &Hosts, sends_remaining: bool) -> Option<Duration> {
         }
     }
     let report = arbiter.finish();
-    assert!(failed || report.contains("packets delivered"), "{report}");
+    assert!(failed || report.contains("delivered"), "{report}");
     times.sort_unstable();
     times.get(times.len() / 2).copied()
 }
@@ -146,23 +146,33 @@ fn endpoint(
     })
 }
 
-/// The example's arbiter; killed on drop.
+/// The program as the arbiter; killed on drop.
 struct Scheme {
     process: Child,
-    output: BufReader<std::process::ChildStdout>,
+    notes: BufReader<ChildStderr>,
     address: SocketAddr,
+    _experiment: tempfile::NamedTempFile,
 }
 
 impl Scheme {
     fn start() -> Scheme {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_real_time"));
-        command.args(["127.0.0.1:0", &HOSTS.to_string(), MBPS]).stdout(Stdio::piped());
-        let mut process = command.spawn().unwrap();
-        let mut output = BufReader::new(process.stdout.take().unwrap());
+        let experiment = tempfile::NamedTempFile::with_suffix(".toml").unwrap();
+        let text = format!(
+            "duration = \"1s\"\n[topology]\nshape = \"rack\"\nendpoints = {HOSTS}\nrate = \"{MBPS}mbps\"\n[scheme]\nname = \"least_slack\"\n"
+        );
+        fs::write(experiment.path(), text).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_least-slack"));
+        command.arg(experiment.path()).args(["--real-time", "--listen", "127.0.0.1:0"]);
+        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut notes = BufReader::new(process.stderr.take().unwrap());
         let mut line = String::new();
-        output.read_line(&mut line).unwrap();
-        let address = line.split_whitespace().nth(3).and_then(|word| word.trim_end_matches(':').parse().ok());
-        Scheme { process, output, address: address.unwrap_or_else(|| panic!("{line}")) }
+        while !line.contains(" in real time on ") {
+            line.clear();
+            assert!(notes.read_line(&mut line).unwrap() > 0, "it ended");
+        }
+        let address = line.split_whitespace().last().and_then(|word| word.parse().ok());
+        let address = address.unwrap_or_else(|| panic!("{line}"));
+        Scheme { process, notes, address, _experiment: experiment }
     }
 
     /// Ends it. Returns its report.
@@ -170,8 +180,9 @@ impl Scheme {
         let pid = self.process.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
         let mut report = String::new();
-        self.output.read_to_string(&mut report).unwrap();
-        assert!(self.process.wait().unwrap().success());
+        self.process.stdout.take().unwrap().read_to_string(&mut report).unwrap();
+        self.notes.read_to_string(&mut report).unwrap();
+        assert!(self.process.wait().unwrap().success(), "{report}");
         report
     }
 }

@@ -88,6 +88,12 @@ pub enum BlueprintError {
         /// Packets in total.
         packets: u64,
     },
+    /// The scheme of another program, in a network whose shards have endpoints of their own.
+    #[error("scheme {scheme} is not one of Thalweg's own: its network runs on one thread here")]
+    OwnScheme {
+        /// The scheme.
+        scheme: &'static str,
+    },
     /// A monitor names a missing router or port, or a router that has a monitor already.
     #[error("monitor port at router {router}: {why}")]
     Monitor {

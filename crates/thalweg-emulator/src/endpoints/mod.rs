@@ -35,7 +35,7 @@ use crate::network::ForScheme;
 use crate::outcome::{Dropped, Fate, Outcome, Request};
 use crate::ports::tally::PortTally;
 use crate::router::{Router, RouterPorts, Routing};
-use crate::schemes::Scheme;
+use crate::schemes::{Own, Scheme};
 use crate::slot::{Slot, SlotClock};
 use crate::workloads::Workload;
 
@@ -116,7 +116,7 @@ impl EndpointRun<'_> {
     /// its shard.
     ///
     /// # Errors
-    /// If the network cannot be built.
+    /// If the network cannot be built, or the scheme is that of another program.
     ///
     /// # Panics
     /// If the numbers of shards and of `endpoints` differ.
@@ -126,7 +126,8 @@ impl EndpointRun<'_> {
         begin: impl Fn(usize) + Sync,
     ) -> Result<NetworkReport, BlueprintError> {
         crate::network::check(self.scheme, self.blueprint)?;
-        self.scheme.apply(RunScheme { run: self, endpoints, begin })
+        let of_another_program = |own: &Own| Err(BlueprintError::OwnScheme { scheme: own.name() });
+        self.scheme.apply(RunScheme { run: self, endpoints, begin }).unwrap_or_else(of_another_program)
     }
 
     fn run_as<R: Router, E: Endpoints>(

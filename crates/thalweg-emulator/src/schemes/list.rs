@@ -8,6 +8,7 @@ use super::drr::DrrConfig;
 use super::error::SchemeError;
 use super::fq_codel::FqCodelConfig;
 use super::hull::HullConfig;
+use super::own::Own;
 use super::p_fabric::PFabricConfig;
 use super::pie::PieConfig;
 use super::priority::PriorityConfig;
@@ -53,7 +54,7 @@ pub const SCHEMES: [Listed; 11] = [
 ];
 
 /// A scheme with its settings.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Scheme {
     /// See [`drop_tail`](super::drop_tail).
@@ -76,6 +77,8 @@ pub enum Scheme {
     Pie(PieConfig),
     /// See [`fq_codel`](super::fq_codel).
     FqCodel(FqCodelConfig),
+    /// A scheme of another program: see [`own`](super::own).
+    Own(Own),
 }
 
 impl Scheme {
@@ -97,8 +100,8 @@ impl Scheme {
         })
     }
 
-    /// The name in [`SCHEMES`].
-    pub const fn name(&self) -> &'static str {
+    /// The name in [`SCHEMES`], or that of another program's scheme.
+    pub fn name(&self) -> &'static str {
         match self {
             Scheme::DropTail(_) => "droptail",
             Scheme::Red(RedConfig { ecn: false, .. }) => "red",
@@ -111,6 +114,7 @@ impl Scheme {
             Scheme::PFabric(_) => "pfabric",
             Scheme::Pie(_) => "pie",
             Scheme::FqCodel(_) => "fq_codel",
+            Scheme::Own(own) => own.name(),
         }
     }
 
@@ -120,7 +124,7 @@ impl Scheme {
     }
 
     /// The largest number of packets queued at one port.
-    pub const fn room(&self) -> u64 {
+    pub fn room(&self) -> u64 {
         let (queues, buffer) = match self {
             Scheme::DropTail(config) => (1, config.buffer),
             Scheme::Red(config) => (1, config.buffer),
@@ -132,6 +136,7 @@ impl Scheme {
             Scheme::PFabric(config) => (1, config.buffer),
             Scheme::Pie(config) => (1, config.buffer),
             Scheme::FqCodel(config) => (1, config.buffer),
+            Scheme::Own(own) => return own.room(),
         };
         queues as u64 * buffer as u64
     }
@@ -152,6 +157,7 @@ impl Scheme {
             Scheme::PFabric(config) => config.validate(),
             Scheme::Pie(config) => config.validate(),
             Scheme::FqCodel(config) => config.validate(),
+            Scheme::Own(_) => Ok(()),
         }
     }
 }

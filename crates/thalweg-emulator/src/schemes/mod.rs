@@ -13,7 +13,7 @@
 //! | [`scavenger`] | a primary and a scavenger queue, strict or weighted |
 //! | [`fq_codel`] | deficit round robin over flow queues, each under CoDel |
 //!
-//! Also: [`list`] names all schemes, [`error`] reports invalid settings, [`flow_hash`] assigns flows to queues,
+//! Also: [`list`] names all schemes, [`own`] wraps those of other programs, [`error`] reports invalid settings, [`flow_hash`] assigns flows to queues,
 //! [`fifos_with`] has a state per queue, [`stamped`] records the arrival of packets.
 
 pub mod dctcp;
@@ -25,6 +25,7 @@ pub mod flow_hash;
 pub mod fq_codel;
 pub mod hull;
 pub mod list;
+pub mod own;
 pub mod p_fabric;
 pub mod pie;
 pub mod priority;
@@ -37,3 +38,4 @@ pub(crate) mod tests;
 
 pub use error::SchemeError;
 pub use list::{SCHEMES, Scheme};
+pub use own::{Own, OwnScheme};

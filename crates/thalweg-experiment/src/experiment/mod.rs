@@ -3,27 +3,34 @@
 //! | module | contents |
 //! |---|---|
 //! | `table` | all sections and keys |
+//! | `schemes` | the section of the emulator's schemes |
+//! | `own_scheme` | schemes that a program adds |
 //! | `print` | the reference |
 //!
 //! An [`Experiment`] has the values in the file, each checked on its own. [`Plan`](super::plan::Plan) checks what they
 //! mean together.
 
+pub mod own_scheme;
 mod print;
+pub mod schemes;
 pub mod table;
 #[cfg(test)]
 mod tests;
 
 use std::ops::{Deref, DerefMut};
 use std::path::Path;
+use std::sync::LazyLock;
 
+use own_scheme::Scheme;
 pub use print::reference;
-use table::{SECTIONS, Scheme, TRANSPORT};
+use table::{SECTIONS, TRANSPORT};
 
 use thalweg_config::{Declared, Document, Schema, Section};
 pub use thalweg_config::{DocumentError as ExperimentError, Entry, Place, Problem, ProblemKind};
 
 /// The sections of experiment files.
-pub static SCHEMA: Schema = Schema { default_choice, ..Schema::new("experiment", &SECTIONS) };
+pub static SCHEMA: LazyLock<Schema> =
+    LazyLock::new(|| Schema { default_choice, ..Schema::new("experiment", &*SECTIONS) });
 
 /// A parsed experiment file.
 #[derive(Clone, Debug)]

@@ -1,6 +1,5 @@
-use super::table::{
-    Dctcp, FatTree, FlowSizes, Hull, PFabricBuffer, PortBuffer, Scheme, Tcp, Topology, Transport, Workload,
-};
+use super::schemes::{BuiltInScheme, Dctcp, Hull, PFabricBuffer, PortBuffer};
+use super::table::{FatTree, FlowSizes, Tcp, Topology, Transport, Workload};
 use super::*;
 use thalweg_wire::{Bytes, Nanos};
 
@@ -116,16 +115,21 @@ fn keys_of_unselected_schemes_are_valid() {
     let mut experiment = parse(&format!(
         "duration = \"1s\"\n[scheme]\nbuffer = 99\n[scheme.hull]\nthreshold = \"3KB\"\n[scheme.dctcp]\nthreshold = 20\n{FLOWS}"
     ));
-    let scheme = |experiment: &Experiment| experiment.one::<Scheme>().into_value();
-    assert_eq!(scheme(&experiment), Scheme::DropTail(PortBuffer { buffer: 99 }));
+    let scheme = |experiment: &Experiment| match experiment.one::<Scheme>().into_value() {
+        Scheme::BuiltIn(scheme) => scheme,
+        own @ Scheme::Own(_) => panic!("{own:?}"),
+    };
+    assert_eq!(scheme(&experiment), BuiltInScheme::DropTail(PortBuffer { buffer: 99 }));
     experiment.set("scheme", "dctcp", "--sweep").unwrap();
-    let dctcp = Scheme::Dctcp(PortBuffer { buffer: 99 }, Dctcp { threshold: 20 });
+    let dctcp = BuiltInScheme::Dctcp(PortBuffer { buffer: 99 }, Dctcp { threshold: 20 });
     assert_eq!(scheme(&experiment), dctcp, "what all of them have stays");
     experiment.set("scheme", "hull", "--sweep").unwrap();
-    let Scheme::Hull(_, Hull { threshold, .. }) = scheme(&experiment) else { panic!("hull is selected") };
+    let BuiltInScheme::Hull(_, Hull { threshold, .. }) = scheme(&experiment) else {
+        panic!("hull is selected")
+    };
     assert_eq!(threshold, Bytes(3_000));
     experiment.set("scheme", "pfabric", "--sweep").unwrap();
-    let other = Scheme::PFabric(PFabricBuffer { buffer: 36 });
+    let other = BuiltInScheme::PFabric(PFabricBuffer { buffer: 36 });
     assert_eq!(scheme(&experiment), other, "its buffer means something else");
 }
 
@@ -177,7 +181,9 @@ fn a_key_is_set_by_its_path_or_unambiguous_name() {
     };
     assert!(experiment.all::<Workload>().all(|workload| sizes(&workload) == ["2MB"]));
     experiment.set("scheme", "red", "--sweep").unwrap();
-    assert!(matches!(&*experiment.one::<Scheme>(), Scheme::Red(_, red) if red.weight == 3));
+    assert!(
+        matches!(&*experiment.one::<Scheme>(), Scheme::BuiltIn(BuiltInScheme::Red(_, red)) if red.weight == 3)
+    );
 }
 
 #[test]

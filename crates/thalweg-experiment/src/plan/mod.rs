@@ -18,6 +18,7 @@ mod scheme;
 mod transport;
 mod warnings;
 
+use crate::experiment::own_scheme;
 use thalweg_emulator::SlotClock;
 use thalweg_emulator::core::blueprint::Blueprint;
 use thalweg_emulator::hosts::HostConfig;
@@ -134,7 +135,7 @@ impl Plan {
         let topology = problems.keep(network::topology(experiment, &topology_entry))?;
         let Packet { mtu } = topology_entry.keys();
         let Blueprint { clock, longest, .. } = Blueprint::new(&topology, mtu, 0);
-        let scheme = problems.keep(scheme::scheme(&experiment.one::<table::Scheme>(), clock.rate));
+        let scheme = problems.keep(scheme::scheme(&experiment.one::<own_scheme::Scheme>(), clock.rate));
         let stage = Stage {
             experiment,
             topology: &topology,

@@ -15,14 +15,15 @@ use thalweg_emulator::schemes::{Scheme, SchemeError};
 use thalweg_wire::{BitRate, Bytes};
 
 use crate::experiment::Problem;
-use crate::experiment::table;
+use crate::experiment::own_scheme;
+use crate::experiment::schemes::{self, BuiltInScheme};
 
 /// The scheme, with defaults for endpoints on links of `rate`.
 ///
 /// # Errors
 /// If settings contradict each other.
-pub(super) fn scheme(entry: &Typed<'_, table::Scheme>, rate: BitRate) -> Result<Scheme, Problem> {
-    let red = |room: &table::PortBuffer, red: &table::Red, ecn| {
+pub(super) fn scheme(entry: &Typed<'_, own_scheme::Scheme>, rate: BitRate) -> Result<Scheme, Problem> {
+    let red = |room: &schemes::PortBuffer, red: &schemes::Red, ecn| {
         Scheme::Red(RedConfig {
             min_threshold: red.min_threshold,
             max_threshold: red.max_threshold,
@@ -33,31 +34,36 @@ pub(super) fn scheme(entry: &Typed<'_, table::Scheme>, rate: BitRate) -> Result<
             buffer: room.buffer,
         })
     };
-    let scheme = match &**entry {
-        table::Scheme::DropTail(room) => Scheme::DropTail(DropTailConfig { buffer: room.buffer }),
-        table::Scheme::Red(room, keys) => red(room, keys, false),
-        table::Scheme::RedEcn(room, keys) => red(room, keys, true),
-        table::Scheme::Dctcp(room, dctcp) => {
+    let built_in = match &**entry {
+        own_scheme::Scheme::BuiltIn(built_in) => built_in,
+        own_scheme::Scheme::Own(Ok(own)) => return Ok(Scheme::Own(own.clone())),
+        own_scheme::Scheme::Own(Err((key, expected))) => return Err(entry.refuse(key, expected.clone())),
+    };
+    let scheme = match built_in {
+        BuiltInScheme::DropTail(room) => Scheme::DropTail(DropTailConfig { buffer: room.buffer }),
+        BuiltInScheme::Red(room, keys) => red(room, keys, false),
+        BuiltInScheme::RedEcn(room, keys) => red(room, keys, true),
+        BuiltInScheme::Dctcp(room, dctcp) => {
             Scheme::Dctcp(DctcpConfig { threshold: dctcp.threshold, buffer: room.buffer })
         }
-        table::Scheme::Priority(room, priority) => {
+        BuiltInScheme::Priority(room, priority) => {
             Scheme::Priority(PriorityConfig { queues: priority.queues, buffer: room.buffer })
         }
-        table::Scheme::Scavenger(queues) => Scheme::Scavenger(ScavengerConfig {
+        BuiltInScheme::Scavenger(queues) => Scheme::Scavenger(ScavengerConfig {
             primary_buffer: queues.primary_buffer.0,
             scavenger_buffer: queues.scavenger_buffer.0,
             scavenger_share: queues.scavenger_share,
         }),
-        table::Scheme::Drr(room, drr) => {
+        BuiltInScheme::Drr(room, drr) => {
             Scheme::Drr(DrrConfig { queues: drr.queues, quantum: whole(drr.quantum), buffer: room.buffer })
         }
-        table::Scheme::Hull(room, hull) => Scheme::Hull(HullConfig {
+        BuiltInScheme::Hull(room, hull) => Scheme::Hull(HullConfig {
             gamma: hull.gamma,
             threshold: whole(hull.threshold),
             buffer: room.buffer,
         }),
-        table::Scheme::PFabric(room) => Scheme::PFabric(PFabricConfig { buffer: room.buffer }),
-        table::Scheme::Pie(room, pie) => {
+        BuiltInScheme::PFabric(room) => Scheme::PFabric(PFabricConfig { buffer: room.buffer }),
+        BuiltInScheme::Pie(room, pie) => {
             let default = PieConfig::for_rate(rate);
             Scheme::Pie(PieConfig {
                 target: pie.target.unwrap_or(default.target),
@@ -70,7 +76,7 @@ pub(super) fn scheme(entry: &Typed<'_, table::Scheme>, rate: BitRate) -> Result<
                 buffer: room.buffer,
             })
         }
-        table::Scheme::FqCodel(room, codel) => {
+        BuiltInScheme::FqCodel(room, codel) => {
             let default = FqCodelConfig::for_rate(rate);
             Scheme::FqCodel(FqCodelConfig {
                 flows: codel.flows,
@@ -104,6 +110,7 @@ pub(super) fn marks(scheme: &Scheme) -> bool {
         Scheme::Pie(config) => config.ecn,
         Scheme::FqCodel(config) => config.ecn,
         Scheme::Dctcp(_) | Scheme::Hull(_) => true,
+        Scheme::Own(own) => own.marks(),
         _ => false,
     }
 }
@@ -121,7 +128,7 @@ mod tests {
         for listed in &SCHEMES {
             let text = format!("duration = \"1s\"\n[scheme]\nname = \"{}\"\n", listed.name);
             let experiment = Experiment::parse(&text, "test").unwrap();
-            let built = scheme(&experiment.one::<table::Scheme>(), BitRate(10_000_000)).unwrap();
+            let built = scheme(&experiment.one::<own_scheme::Scheme>(), BitRate(10_000_000)).unwrap();
             assert_eq!(Some(built), Scheme::default_of(listed.name));
         }
     }
@@ -132,7 +139,7 @@ mod tests {
         let built = |name: &str| {
             let text = format!("duration = \"1s\"\n[scheme]\nname = \"{name}\"\n");
             let experiment = Experiment::parse(&text, "test").unwrap();
-            scheme(&experiment.one::<table::Scheme>(), BitRate(10_000_000_000)).unwrap()
+            scheme(&experiment.one::<own_scheme::Scheme>(), BitRate(10_000_000_000)).unwrap()
         };
         let Scheme::Pie(pie) = built("pie") else { panic!("asked for PIE") };
         assert_eq!((pie.target, pie.update), (Nanos::from_micros(100), Nanos::from_micros(100)));

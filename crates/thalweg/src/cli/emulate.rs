@@ -20,7 +20,7 @@ use super::file_kind::FileKind;
 use super::real_time::RealTimeArgs;
 use crate::config::OptionsError;
 use crate::console;
-use crate::emulate::{self, report};
+use crate::emulate::{self, new_scheme, report};
 
 /// Emulate a network and measure its queues, links and flows.
 ///
@@ -30,7 +30,7 @@ use crate::emulate::{self, report};
 #[derive(Args, Debug)]
 pub(super) struct EmulateArgs {
     /// Experiment file, in TOML.
-    #[arg(value_name = "EXPERIMENT", required_unless_present = "list")]
+    #[arg(value_name = "EXPERIMENT", required_unless_present_any = ["list", "new_scheme"])]
     experiment: Option<PathBuf>,
 
     /// Run the experiment for each value of a key. Several sweeps form a matrix.
@@ -76,6 +76,20 @@ pub(super) struct EmulateArgs {
     #[arg(long, help_heading = "Output", exclusive = true)]
     list: bool,
 
+    /// Write a crate for a scheme of your own into the folder NAME, and exit.
+    ///
+    /// Its program is `thalweg emulate` with one more scheme, which has keys of its own in experiment files. The folder has a working scheme
+    /// (least slack time first) to change, an experiment and tests.
+    #[arg(
+        long, value_name = "NAME", help_heading = "Own schemes",
+        conflicts_with_all = ["experiment", "sweep", "output", "json", "print_config", "list", "real_time"]
+    )]
+    new_scheme: Option<String>,
+
+    /// Source of Thalweg that the crate of --new-scheme depends on [default: that of this program].
+    #[arg(long, value_name = "DIR", help_heading = "Own schemes", requires = "new_scheme")]
+    source: Option<PathBuf>,
+
     #[command(flatten)]
     real_time: RealTimeArgs,
 }
@@ -105,6 +119,15 @@ impl EmulateArgs {
     /// # Errors
     /// If the experiment is invalid, the network cannot be emulated, or files cannot be written.
     pub(super) fn run(self) -> anyhow::Result<()> {
+        if let Some(name) = &self.new_scheme {
+            let source = self.source.clone().unwrap_or_else(new_scheme::default_source);
+            let folder = new_scheme::write(Path::new(""), name, &source)
+                .map_err(|error| UsageError(error.to_string()))?;
+            return super::print(format!(
+                "wrote {0}: cd {0} && cargo run --release -- experiment.toml\n",
+                folder.display()
+            ));
+        }
         let Some(path) = self.experiment.as_deref().filter(|_| !self.list) else {
             return super::print(emulate::list());
         };

@@ -3,6 +3,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `watch`, `collect`, `serve`, `check`, `schema`, `top`, `emulate`, `endpoint`, `flows`, `transfers`, `sketch`, `synth`, `lab`, `topology`, `settings_file` | one command each |
+//! | `own_program` | `emulate` as a program of its own, with more schemes |
 //! | `python` | runs commands that are in Python |
 //! | `api` | options with which a command reaches a daemon |
 //! | `generated` | `completions` and `man` |
@@ -25,6 +26,7 @@ mod flows;
 mod generated;
 #[cfg(target_os = "linux")]
 mod lab;
+pub mod own_program;
 mod python;
 mod real_time;
 pub mod reference;
@@ -115,24 +117,24 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let parsed = command().color(color_of(&arguments)).try_get_matches_from(arguments);
     match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Err(error) => print_clap_error(&error),
-        Ok(cli) => start(cli).unwrap_or_else(|error| {
-            if !is_broken_pipe(&error) {
-                format_error(&error).lines().for_each(console::error);
-            }
-            ExitCode::of(&error)
-        }),
+        Ok(cli) => conclude(start(cli)),
     }
+}
+
+/// Prints the error of a command, and returns the exit code.
+fn conclude(result: anyhow::Result<ExitCode>) -> ExitCode {
+    result.unwrap_or_else(|error| {
+        if !is_broken_pipe(&error) {
+            format_error(&error).lines().for_each(console::error);
+        }
+        ExitCode::of(&error)
+    })
 }
 
 /// Applies the global options and runs the command.
 fn start(cli: Cli) -> anyhow::Result<ExitCode> {
-    let GlobalArgs { color, quiet, verbose } = cli.global;
-    let verbosity = match () {
-        () if quiet => Verbosity::Quiet,
-        () if verbose => Verbosity::Verbose,
-        () => Verbosity::Normal,
-    };
-    console::set(color, verbosity);
+    set_console(&cli.global);
+    let verbose = cli.global.verbose;
     match cli.command {
         Command::Serve(args) => args.run(verbose).map(|()| ExitCode::Complete),
         command => {
@@ -142,6 +144,16 @@ fn start(cli: Cli) -> anyhow::Result<ExitCode> {
             dispatch(command)
         }
     }
+}
+
+/// Applies the options about colours and messages.
+fn set_console(&GlobalArgs { color, quiet, verbose }: &GlobalArgs) {
+    let verbosity = match () {
+        () if quiet => Verbosity::Quiet,
+        () if verbose => Verbosity::Verbose,
+        () => Verbosity::Normal,
+    };
+    console::set(color, verbosity);
 }
 
 /// The value of `--color`, for messages about arguments that cannot be parsed.

@@ -1,6 +1,7 @@
-//! Output of `thalweg emulate`: reports of runs and sweeps, and the list of choices.
+//! Output of `thalweg emulate`: reports of runs and sweeps, the list of choices, and crates for schemes of one's own.
 
 mod names;
+pub mod new_scheme;
 pub mod real_paths;
 pub mod real_time;
 pub mod report;

@@ -2,9 +2,11 @@
 
 use std::fmt::Write;
 
+use thalweg_config::Declared as _;
 use thalweg_config::kind::Choice;
 use thalweg_emulator::workloads::sizes::PUBLISHED;
-use thalweg_experiment::experiment::table::{PACKETS, ROUTING, SCHEME, TOPOLOGY, TRANSPORT, WORKLOAD};
+use thalweg_experiment::experiment::own_scheme::Scheme;
+use thalweg_experiment::experiment::table::{PACKETS, ROUTING, TOPOLOGY, TRANSPORT, WORKLOAD};
 
 /// Returns a page with one line per choice.
 pub fn list() -> String {
@@ -14,7 +16,7 @@ pub fn list() -> String {
     let sizes: Vec<Choice> = sizes.collect();
     let parts = [
         ("Topologies", "[topology] shape", TOPOLOGY.choices()),
-        ("Schemes", "[scheme] name", SCHEME.choices()),
+        ("Schemes", "[scheme] name", Scheme::section().choices()),
         ("Routing", "[routing] balance", balances),
         ("Transports", "[transport] name", TRANSPORT.choices()),
         ("Flow patterns", "[[workload]] pattern", WORKLOAD.choices()),

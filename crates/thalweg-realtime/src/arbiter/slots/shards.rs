@@ -57,6 +57,9 @@ impl Shards {
         (start, begin): (Instant, impl Fn(usize) + Send + Sync + 'static),
     ) -> Result<Shards, BlueprintError> {
         thalweg_emulator::network::check(scheme, blueprint)?;
+        if let Scheme::Own(own) = scheme {
+            return Err(BlueprintError::OwnScheme { scheme: own.name() });
+        }
         let topology = blueprint.topology.clone();
         let assignment = assignment(topology.router_ids().len(), threads);
         let count = assignment.last().map_or(1, |last| last + 1);
@@ -66,7 +69,7 @@ impl Shards {
         let progress: Arc<[Progress]> = (0..count).map(|_| Progress::default()).collect();
         let (events, stop) = (Arc::new(EventQueue::new(count)), Arc::new(AtomicBool::new(false)));
         let Blueprint { clock, longest, balance, interface_buffer, seed, .. } = *blueprint;
-        let (scheme, pace, sample_every) = (*scheme, options.pace, options.sample_every);
+        let (scheme, pace, sample_every) = (scheme.clone(), options.pace, options.sample_every);
         let (of_thread, events_of_thread, stop_of_thread) =
             (Arc::clone(&progress), Arc::clone(&events), Arc::clone(&stop));
         let slots = planned.iter().map(|(slot, _)| *slot).collect();
