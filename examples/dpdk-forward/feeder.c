@@ -15,9 +15,7 @@
 
 enum {
 	BURST = 32,
-	/* The longest segment of a packet; longer packets have several. */
-	MAX_SEGMENT = 2048,
-	/* Buffers beside those in the rings: bursts, segments of long packets, caches of two lcores. */
+	/* Buffers beside those in the rings: bursts, segments of a few long packets, caches of two lcores. */
 	SPARE = 4096,
 	CACHE = 256,
 };
@@ -39,10 +37,10 @@ static uint16_t ring_port(const char *name, struct rte_ring *rx, struct rte_ring
 	return (uint16_t)port;
 }
 
-void feeder_create(struct feeder *feeder, const struct trace *trace, uint32_t ring)
+void feeder_create(struct feeder *feeder, const struct trace *trace, uint32_t ring, uint32_t segment)
 {
 	*feeder = (struct feeder){.trace = trace, .cursor = trace_start()};
-	uint32_t segment = RTE_ALIGN(RTE_MIN(trace->longest, (uint32_t)MAX_SEGMENT), RTE_CACHE_LINE_SIZE);
+	segment = RTE_MIN(segment, trace->longest);
 	feeder->pool = rte_pktmbuf_pool_create("trace", 2 * ring + SPARE, CACHE, 0,
 					       (uint16_t)(RTE_PKTMBUF_HEADROOM + segment), SOCKET_ID_ANY);
 	if (feeder->pool == NULL)

@@ -22,8 +22,8 @@ struct feeder {
 	uint64_t loops, offered, missed;
 };
 
-/* Creates rings, packet buffers and ports. Ends the program with a message if that fails. */
-void feeder_create(struct feeder *feeder, const struct trace *trace, uint32_t ring);
+/* Creates rings of `ring` packets, packet buffers of up to `segment` bytes, and ports. Ends the program with a message if that fails. */
+void feeder_create(struct feeder *feeder, const struct trace *trace, uint32_t ring, uint32_t segment);
 
 /* Fills the ring in front of the forwarder. Stops at the end of the trace, and returns whether it was reached. */
 bool feeder_fill(struct feeder *feeder);

@@ -116,7 +116,7 @@ int main(int argc, char **argv)
 	struct feeder *from_memory = NULL;
 	if (options.trace != NULL) {
 		trace_load(&trace, options.trace);
-		feeder_create(&feeder, &trace, options.ring);
+		feeder_create(&feeder, &trace, options.ring, options.segment);
 		from_memory = &feeder;
 	}
 	struct counter counter;

@@ -23,6 +23,8 @@ struct options {
 	const char *trace;
 	/* Entries of the rings in front of and behind the forwarder when packets come from memory. */
 	uint32_t ring;
+	/* Bytes of a packet buffer; a longer packet takes several. */
+	uint32_t segment;
 	/* Packets a second that a second lcore offers; 0: as fast as they are forwarded, from the lcore that forwards. */
 	double rate_pps;
 	/* How often the trace is sent at least. */

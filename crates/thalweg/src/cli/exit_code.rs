@@ -6,6 +6,7 @@ use std::{io, process};
 
 use thalweg_api::client::ClientError;
 use thalweg_capture::CaptureError;
+use thalweg_capture::dpdk::DpdkError;
 use thalweg_capture::filter::FilterError;
 use thalweg_capture::live::LiveError;
 use thalweg_experiment::ExperimentError;
@@ -118,11 +119,13 @@ pub(super) fn of_child(status: process::ExitStatus) -> i32 {
 
 /// Whether the error is a capture filter that libpcap rejects. It can compile a filter only when the source is open.
 fn is_invalid_filter(cause: &(dyn Error + 'static)) -> bool {
-    use CaptureError::{Filter, Live};
+    use CaptureError::{Dpdk, Filter, Live};
     matches!(
         cause.downcast_ref(),
         Some(WatchError::Input(InputError::Capture(
-            Filter(FilterError::Expression { .. }) | Live(LiveError::Filter(FilterError::Expression { .. }))
+            Filter(FilterError::Expression { .. })
+                | Live(LiveError::Filter(FilterError::Expression { .. }))
+                | Dpdk(DpdkError::Filter(FilterError::Expression { .. }))
         )))
     )
 }
@@ -130,7 +133,14 @@ fn is_invalid_filter(cause: &(dyn Error + 'static)) -> bool {
 /// Whether the error is a combination of sources that `watch` cannot measure, or a name of none.
 fn is_invalid_source(cause: &(dyn Error + 'static)) -> bool {
     use InputError::{Mixed, NotASource, Replay};
-    matches!(cause.downcast_ref(), Some(WatchError::Input(Mixed { .. } | NotASource { .. } | Replay { .. })))
+    let Some(WatchError::Input(error)) = cause.downcast_ref() else { return false };
+    matches!(
+        error,
+        Mixed { .. }
+            | NotASource { .. }
+            | Replay { .. }
+            | InputError::Capture(CaptureError::Dpdk(DpdkError::BadDevice { .. }))
+    )
 }
 
 /// Whether the error is a topology file that a lab cannot use.

@@ -72,8 +72,8 @@ struct Counted {
     result: Value,
 }
 
-/// Counts a trace with both programs, in sketches of the same size and seed.
-fn count_twice(program: &Path, trace: &Path) -> Counted {
+/// Counts a trace with both programs, in sketches of the same size and seed. The forwarder has packet buffers of `segment` bytes.
+fn count_twice(program: &Path, trace: &Path, segment: &str) -> Counted {
     let folder = tempfile::tempdir().unwrap();
     let (sketches, saved) = (folder.path().join("watch"), folder.path().join("forwarder.tsk"));
     let options = ["--json", "--no-table", "--tasks", "heavy:1%", "--seed", "7", "--window", "1h"];
@@ -84,7 +84,8 @@ fn count_twice(program: &Path, trace: &Path) -> Counted {
     let words: Vec<&str> = size.split_whitespace().collect();
     let ["5", "x", width, "counters,", keys, "keys"] = words[..] else { panic!("{size}") };
     let shape = ["--sketch", "count-sketch", "--width", width, "--top-k", keys, "--hash-seed", "7"];
-    let result = forward(program, trace, &[&shape[..], &["--save", saved.to_str().unwrap()]].concat());
+    let output = ["--ring", "64", "--segment", segment, "--save", saved.to_str().unwrap()];
+    let result = forward(program, trace, &[&shape[..], &output].concat());
     let files: Vec<PathBuf> = fs::read_dir(sketches).unwrap().map(|file| file.unwrap().path()).collect();
     assert_eq!(files.len(), 1, "{files:?}");
     let states = [&files[0], &saved].map(|file| AnyState::decode(&fs::read(file).unwrap()).unwrap().1);
@@ -109,7 +110,7 @@ fn example() -> PathBuf {
 #[test]
 fn the_sketch_of_the_forwarder_equals_that_of_watch() {
     let Some(program) = forwarder("the_sketch_of_the_forwarder_equals_that_of_watch") else { return };
-    let Counted { states: [watched, forwarded], summary, result } = count_twice(program, &example());
+    let Counted { states: [watched, forwarded], summary, result } = count_twice(program, &example(), "2048");
     assert!(bytes(&watched) == bytes(&forwarded), "the states differ");
     assert_eq!(number(&result, "packets"), number(&summary, "packets"));
     assert_eq!(number(&result, "packets_without_key"), number(&summary, "non_ip"));
@@ -124,13 +125,16 @@ fn damaged_and_unusual_frames_are_forwarded_and_counted_as_watch_counts_them() {
     let trace = folder.path().join("damaged.pcap");
     let frames = damaged_frames(20_000);
     fs::write(&trace, pcap(&frames)).unwrap();
-    let Counted { states: [watched, forwarded], summary, result } = count_twice(program, &trace);
-    assert_eq!(number(&result, "packets"), frames.len() as u64, "all are forwarded");
-    let without_key = number(&summary, "non_ip") + number(&summary, "malformed");
-    assert_eq!(number(&result, "packets_without_key"), without_key);
-    assert!(1_000 < without_key && without_key < 15_000, "{without_key} frames without a key");
-    // More flows than candidates: those differ with the size of a batch.
-    assert!(counters(&watched) == counters(&forwarded), "the counters differ");
+    // With 16 bytes, every header is in several segments.
+    for segment in ["2048", "16"] {
+        let Counted { states: [watched, forwarded], summary, result } = count_twice(program, &trace, segment);
+        assert_eq!(number(&result, "packets"), frames.len() as u64, "all are forwarded");
+        let without_key = number(&summary, "non_ip") + number(&summary, "malformed");
+        assert_eq!(number(&result, "packets_without_key"), without_key);
+        assert!(1_000 < without_key && without_key < 15_000, "{without_key} frames without a key");
+        // More flows than candidates: those differ with the size of a batch.
+        assert!(counters(&watched) == counters(&forwarded), "the counters differ");
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod cli;
 mod collect;
 mod dashboard;
 mod dpdk_forward;
+mod dpdk_port;
 mod emulate;
 #[cfg(target_os = "linux")]
 mod endpoint;
