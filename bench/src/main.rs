@@ -116,6 +116,7 @@ fn watch_options(file: PathBuf) -> WatchOptions {
         records: None,
         live: LiveOptions::new(""),
         backend: Some(Backend::AfPacket),
+        in_kernel: None,
         seed: None,
         top: 10,
     }

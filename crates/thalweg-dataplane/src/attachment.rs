@@ -5,15 +5,13 @@
 //! copies frames of several buffers and slows the host down, so it is used on request only. A link attaches the program
 //! while a process has it open, or while it is pinned.
 
-use std::fmt;
 use std::io;
-use std::str::FromStr;
 
 use thalweg_linux::bpf::Link;
 use thalweg_linux::socket::Socket;
-use thiserror::Error;
 
 use crate::error::DataplaneError;
+use crate::hook::{Hook, HookChoice};
 use crate::kernel_sketches::{Entry, KernelSketches};
 
 /// Flags of linux/if_link.h.
@@ -22,69 +20,6 @@ const XDP_DRIVER: u32 = 1 << 2;
 
 /// ARPHRD_ETHER and ARPHRD_LOOPBACK of linux/if_arp.h: both have Ethernet headers.
 const ETHERNET_TYPES: [u16; 2] = [1, 772];
-
-/// Where a program runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hook {
-    /// XDP in the driver.
-    Xdp,
-    /// XDP in the network stack, for drivers without XDP.
-    GenericXdp,
-    /// The ingress of tc.
-    Tc,
-}
-
-/// Formats as in messages.
-impl fmt::Display for Hook {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Hook::Xdp => "XDP",
-            Hook::GenericXdp => "XDP in generic mode",
-            Hook::Tc => "tc ingress",
-        })
-    }
-}
-
-/// The requested hook.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum HookChoice {
-    /// XDP in the driver, or tc.
-    #[default]
-    Auto,
-    /// XDP, in the driver or in generic mode.
-    Xdp,
-    /// The ingress of tc.
-    Tc,
-}
-
-/// Invalid text for a hook.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("invalid hook `{0}`: expected auto, xdp or tc")]
-pub struct ParseHookError(String);
-
-impl FromStr for HookChoice {
-    type Err = ParseHookError;
-
-    fn from_str(text: &str) -> Result<HookChoice, ParseHookError> {
-        match text {
-            "auto" => Ok(HookChoice::Auto),
-            "xdp" => Ok(HookChoice::Xdp),
-            "tc" => Ok(HookChoice::Tc),
-            _ => Err(ParseHookError(text.to_owned())),
-        }
-    }
-}
-
-/// Formats as it is parsed.
-impl fmt::Display for HookChoice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            HookChoice::Auto => "auto",
-            HookChoice::Xdp => "xdp",
-            HookChoice::Tc => "tc",
-        })
-    }
-}
 
 /// An attached program. Dropping it detaches the program, unless it is pinned.
 #[derive(Debug)]

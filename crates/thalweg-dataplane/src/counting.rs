@@ -3,8 +3,9 @@
 use thalweg_linux::socket::Socket;
 use thalweg_sketch::{Key, Probability};
 
-use crate::attachment::{Attachment, HookChoice, ethernet_index};
+use crate::attachment::{Attachment, ethernet_index};
 use crate::error::DataplaneError;
+use crate::hook::HookChoice;
 use crate::kernel_sketches::{KernelSketches, plan};
 use crate::pinned::{Found, Pin, PinName};
 use crate::reader::{ReadWindow, Reader, ReaderOptions};
@@ -24,6 +25,8 @@ pub struct CountingOptions {
     pub probabilities: Vec<Probability>,
     /// The reader.
     pub reader: ReaderOptions,
+    /// Whether the interface accepts frames for other hosts meanwhile.
+    pub promiscuous: bool,
     /// Pins program and memory, or continues with pinned ones.
     pub pin: Option<PinName>,
 }
@@ -35,6 +38,8 @@ pub struct Counting<K: Key> {
     attachment: Attachment,
     pin: Option<Pin>,
     is_resumed: bool,
+    /// Open while the interface is promiscuous.
+    _promiscuous: Option<Socket>,
 }
 
 impl<K: Key> Counting<K> {
@@ -43,7 +48,9 @@ impl<K: Key> Counting<K> {
     /// # Errors
     /// If the program cannot be loaded or attached, or the pinned one has other options.
     pub fn start(options: CountingOptions) -> Result<Counting<K>, DataplaneError> {
-        let CountingOptions { interface, hook, specification, probabilities, reader, pin } = options;
+        let CountingOptions { interface, hook, specification, probabilities, reader, promiscuous, pin } =
+            options;
+        let _promiscuous = promiscuous.then(|| accept_all(&interface)).transpose()?;
         if let Some(name) = &pin {
             let (config, _, _) = plan(&specification, &probabilities);
             if let Some(found) = Pin::open(name, &specification, &config)? {
@@ -51,7 +58,7 @@ impl<K: Key> Counting<K> {
                 check_interface(name, &interface, link.target().ok().and_then(|target| target.interface))?;
                 let reader = Reader::resume(specification, config, memory, &reader, before);
                 let attachment = Attachment::of_link(interface, link, is_xdp);
-                return Ok(Counting { reader, attachment, pin: Some(pin), is_resumed: true });
+                return Ok(Counting { reader, attachment, pin: Some(pin), is_resumed: true, _promiscuous });
             }
         }
         let kernel = KernelSketches::create(specification, &probabilities)?;
@@ -61,7 +68,13 @@ impl<K: Key> Counting<K> {
             Pin::create(&name, kernel.maps(), &attachment.link, attachment.is_xdp(), &before)
         });
         let pin = pin.transpose()?;
-        Ok(Counting { reader: Reader::new(kernel, &reader), attachment, pin, is_resumed: false })
+        Ok(Counting {
+            reader: Reader::new(kernel, &reader),
+            attachment,
+            pin,
+            is_resumed: false,
+            _promiscuous,
+        })
     }
 
     /// Returns the attachment.
@@ -93,6 +106,22 @@ impl<K: Key> Counting<K> {
         }
         window
     }
+}
+
+/// Makes an interface accept frames for other hosts until the socket is closed.
+fn accept_all(interface: &str) -> Result<Socket, DataplaneError> {
+    let membership = libc::packet_mreq {
+        mr_ifindex: ethernet_index(interface)?,
+        mr_type: libc::PACKET_MR_PROMISC as u16,
+        mr_alen: 0,
+        mr_address: [0; 8],
+    };
+    let open = || {
+        let socket = Socket::open(libc::AF_PACKET, libc::SOCK_RAW, 0)?;
+        socket.set(libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &membership)?;
+        Ok(socket)
+    };
+    open().map_err(|source| DataplaneError::Promiscuous { interface: interface.to_owned(), source })
 }
 
 /// Checks that pinned sketches count the requested interface.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use thalweg_linux::bpf::ObjectError;
 use thiserror::Error;
 
-use crate::attachment::Hook;
+use crate::hook::Hook;
 use crate::spec::MAX_SKETCHES;
 
 /// Why sketches cannot be counted in the kernel.
@@ -69,6 +69,16 @@ pub enum DataplaneError {
         interface: String,
         /// Where.
         hook: Hook,
+        /// The error of the kernel.
+        source: io::Error,
+    },
+    /// The interface does not become promiscuous.
+    #[error(
+        "cannot make {interface} promiscuous: {source}; run as root or with CAP_NET_RAW, or use --no-promiscuous"
+    )]
+    Promiscuous {
+        /// The interface.
+        interface: String,
         /// The error of the kernel.
         source: io::Error,
     },

@@ -136,6 +136,8 @@ pub struct CpuState {
     pub ip_bytes: u64,
     /// The longest such packet.
     pub largest_ip: u64,
+    /// The bytes of parsed frames without a key.
+    pub keyless_bytes: u64,
     /// The sampling of each sketch.
     pub sampling: [Sampling; MAX_SKETCHES],
 }

@@ -17,6 +17,7 @@
 //! | [`spec`] | which sketches to count, by which keys |
 //! | [`layout`] | the structures that the programs and the reader share |
 //! | [`kernel_sketches`] | loads the programs and their memory |
+//! | [`hook`] | where a program can run |
 //! | [`attachment`] | attaches a program to an interface |
 //! | [`pinned`] | programs and memory that outlive their process |
 //! | [`counting`] | an attached program with its reader |
@@ -34,6 +35,7 @@
 pub mod attachment;
 pub mod counting;
 pub mod error;
+pub mod hook;
 pub mod kernel_sketches;
 pub mod key_log;
 pub mod layout;
@@ -44,9 +46,10 @@ pub mod snapshot;
 pub mod spec;
 pub mod window;
 
-pub use attachment::{Attachment, Hook, HookChoice};
+pub use attachment::Attachment;
 pub use counting::{Counting, CountingOptions};
 pub use error::DataplaneError;
+pub use hook::{Hook, HookChoice};
 pub use kernel_sketches::KernelSketches;
 pub use pinned::PinName;
 pub use reader::{Reader, ReaderOptions};

@@ -9,7 +9,7 @@ use thalweg_sketch::{Columns, Digest, Key, LineRate, Probability, TopK};
 
 use crate::kernel_sketches::{KernelSketches, SharedMemory};
 use crate::key_log::KeyLog;
-use crate::layout::{Config, Control};
+use crate::layout::{Config, Control, CpuState};
 use crate::snapshot::Snapshot;
 use crate::spec::{MAX_SKETCHES, SketchKind, Specification};
 use crate::window::Window;
@@ -117,6 +117,16 @@ impl<K: Key> Reader<K> {
     /// Returns the number of frames since the start.
     pub fn packets(&self) -> u64 {
         packets_of(&self.memory)
+    }
+
+    /// Returns the number of frames since the start, and their bytes.
+    pub fn frames(&self) -> (u64, u64) {
+        let bytes = std::mem::offset_of!(CpuState, bytes);
+        let of_all = |offset| {
+            let cpus = 0..self.memory.states.entries();
+            cpus.fold(0, |sum: u64, cpu| sum.wrapping_add(self.memory.states.load(cpu, offset)))
+        };
+        (self.packets(), of_all(bytes))
     }
 
     /// Returns the bytes of the sketches in the kernel.

@@ -35,6 +35,8 @@ pub struct Totals {
     pub fragments: u64,
     /// Of them those that count for ports zero because their ports are beyond the first 512 bytes.
     pub portless: u64,
+    /// The bytes of parsed frames without a key.
+    pub keyless_bytes: u64,
     pub(crate) ip_bytes: u64,
     reasons: [u64; REASONS],
     pub(crate) largest: u64,
@@ -190,6 +192,7 @@ impl Totals {
         self.fragments = self.fragments.wrapping_add(state.fragments);
         self.portless = self.portless.wrapping_add(state.portless);
         self.ip_bytes = self.ip_bytes.wrapping_add(state.ip_bytes);
+        self.keyless_bytes = self.keyless_bytes.wrapping_add(state.keyless_bytes);
         for (sum, reason) in self.reasons.iter_mut().zip(state.reasons) {
             *sum = sum.wrapping_add(reason);
         }
@@ -205,6 +208,7 @@ impl Totals {
             fragments: self.fragments.wrapping_sub(before.fragments),
             portless: self.portless.wrapping_sub(before.portless),
             ip_bytes: self.ip_bytes.wrapping_sub(before.ip_bytes),
+            keyless_bytes: self.keyless_bytes.wrapping_sub(before.keyless_bytes),
             reasons: std::array::from_fn(|n| self.reasons[n].wrapping_sub(before.reasons[n])),
             // The longest packet since the start: no shorter than that of the window.
             largest: self.largest,
@@ -257,12 +261,16 @@ impl SamplingTotals {
 
     pub(crate) fn uncounted(&self) -> Uncounted {
         let mut uncounted = Uncounted::default();
+        self.add_uncounted(&mut uncounted);
+        uncounted
+    }
+
+    pub(crate) fn add_uncounted(&self, sum: &mut Uncounted) {
         for (number, &pairs) in self.uncounted.iter().enumerate() {
             if let Some(probability) = Probability::new(number as u8) {
-                uncounted.record(pairs, probability);
+                sum.record(pairs, probability);
             }
         }
-        uncounted
     }
 }
 

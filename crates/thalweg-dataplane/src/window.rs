@@ -2,7 +2,7 @@
 
 use thalweg_sketch::{
     CountMin, CountSketch, Estimate, HyperLogLog, KAry, Key, Probability, RegistersError, StreamStatistics,
-    UnivMon,
+    Uncounted, UnivMon,
 };
 
 use crate::layout::PROBABILITIES;
@@ -72,6 +72,16 @@ impl Window {
         let sampling = &self.difference.sketches[sketch].sampling;
         let rows = self.specification.sketches[sketch].kind.rows();
         sampling.uncounted().estimate(rows, &sampling.probabilities())
+    }
+
+    /// Adds the sampled pairs of packets without a key to `sum`, and returns the probabilities that sampled them.
+    ///
+    /// # Panics
+    /// If there is no such sketch.
+    pub fn add_uncounted(&self, sketch: usize, sum: &mut Uncounted) -> Vec<Probability> {
+        let sampling = &self.difference.sketches[sketch].sampling;
+        sampling.add_uncounted(sum);
+        sampling.probabilities()
     }
 
     /// Whether every packet of the window was parsed for a sketch.

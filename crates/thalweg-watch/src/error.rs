@@ -10,6 +10,7 @@ use thalweg_measure::tasks::PlanError;
 use thalweg_records::handoff::HandoffError;
 use thiserror::Error;
 
+use crate::in_kernel::InKernelError;
 use crate::inputs::InputError;
 
 /// An error that prevents or stops a run.
@@ -19,6 +20,9 @@ pub enum WatchError {
     /// A source cannot be opened.
     #[error(transparent)]
     Input(#[from] InputError),
+    /// The tasks cannot be counted in the kernel.
+    #[error(transparent)]
+    InKernel(#[from] InKernelError),
     /// The measurement tasks contradict each other or do not fit into their memory.
     #[error("cannot plan the measurement tasks")]
     Tasks(#[source] PlanError),

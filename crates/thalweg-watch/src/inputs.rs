@@ -7,7 +7,9 @@ use thalweg_capture::backend::Backend;
 use thalweg_capture::dpdk::{DpdkOptions, device_of};
 use thalweg_capture::live::LiveOptions;
 use thalweg_capture::{AnySource, CaptureError, FileAccess, InterfaceSpec, Opened, Readers, Spec, open};
+use thalweg_dataplane::Counting;
 use thalweg_linux::netdevice::interface_names;
+use thalweg_measure::tasks::FlowBytes;
 use thalweg_wire::{Batch, Progress, Source, SourceCounters};
 use thiserror::Error;
 
@@ -29,6 +31,8 @@ pub(crate) enum Inputs {
     Files(Vec<Input>),
     /// Capture rings of interfaces, read in parallel. An interface has one ring per worker.
     Rings(Vec<Input>),
+    /// Sketches in the kernel.
+    Kernel(Box<Counting<FlowBytes>>),
 }
 
 /// The opened sources.

@@ -11,6 +11,7 @@
 //! |---|---|
 //! | [`options`] | sources and settings of a run |
 //! | `inputs`, `reader` | packet sources; reading and replay |
+//! | [`in_kernel`] | sketches in the kernel, instead of workers |
 //! | `worker` | threads that read, meter, or both |
 //! | [`tasks`] | measurement tasks; windows of all workers merged |
 //! | [`message`] | messages from workers to the main thread |
@@ -22,6 +23,7 @@
 mod clock;
 mod error;
 mod flow_exporter;
+pub mod in_kernel;
 mod inputs;
 pub mod json;
 pub mod ledger;

@@ -7,6 +7,7 @@ use thalweg_measure::meter::record::FlowRecord;
 use thalweg_measure::tasks::WindowState;
 use thalweg_wire::{Progress, SourceCounters, Timestamp};
 
+use crate::in_kernel::InKernelTotals;
 use crate::ledger::History;
 use crate::meter::MeterCounters;
 use crate::snapshot::FlowRow;
@@ -93,6 +94,8 @@ pub struct Done {
     pub has_metered: bool,
     /// The largest flow records, largest first.
     pub largest: Vec<FlowRecord>,
+    /// `None` unless the sketches are in the kernel.
+    pub in_kernel: Option<InKernelTotals>,
 }
 
 /// Sends a message, unless the main thread is exiting and has closed the channel.

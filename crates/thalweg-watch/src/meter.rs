@@ -182,6 +182,7 @@ mod tests {
             records: None,
             live: LiveOptions::new(""),
             backend: None,
+            in_kernel: None,
             seed: None,
             top: 10,
         }

@@ -12,6 +12,8 @@ use thalweg_measure::tasks::TasksOptions;
 use thalweg_records::export::ExportOptions;
 use thalweg_wire::Nanos;
 
+use crate::in_kernel::InKernelOptions;
+
 /// Options of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WatchOptions {
@@ -51,6 +53,8 @@ pub struct WatchOptions {
     pub live: LiveOptions,
     /// Capture backend; `None` selects one automatically. Default AF_PACKET.
     pub backend: Option<Backend>,
+    /// Counts the tasks by a program inside the kernel. Default no.
+    pub in_kernel: Option<InKernelOptions>,
     /// Seed of hash functions and sampling. Default random. Affects only the results of tasks and of CFINF sampling.
     pub seed: Option<u64>,
     /// Maximum rows of each list in the report. Default 10.

@@ -5,6 +5,8 @@ use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use thalweg_dataplane::DataplaneError;
+use thalweg_linux::bpf::map::possible_cpus;
 use thalweg_measure::meter::flow_table::Output;
 use thalweg_measure::meter::intake::Intake;
 use thalweg_measure::tasks::{Plan, TasksOptions};
@@ -14,6 +16,7 @@ use thalweg_wire::{HashSeed, Nanos};
 use crate::clock::Clock;
 use crate::error::WatchError;
 use crate::flow_exporter::FlowExporter;
+use crate::in_kernel::{self, InKernelError, InKernelOptions};
 use crate::inputs::{Incomplete, Input, Inputs, OpenInputs};
 use crate::message::{Done, Message, send_message};
 use crate::meter::Meter;
@@ -22,7 +25,9 @@ use crate::reader::{Limits, Pace};
 use crate::tasks::{FinishedWindow, PermitReceiver, SketchWriter, TaskLedger, TaskMonitor, WindowMerger};
 use crate::totals::Totals;
 use crate::update::WatchUpdate;
-use crate::worker::{BATCHES_IN_FLIGHT, DistributedBatch, FlowDistributor, Metering, Reading, WorkerOptions};
+use crate::worker::{
+    BATCHES_IN_FLIGHT, DistributedBatch, FlowDistributor, KernelWorker, Metering, Reading, WorkerOptions,
+};
 
 /// Capacity of the channel to the main thread. Workers block while it is full.
 const MESSAGES_IN_FLIGHT: usize = 256;
@@ -57,13 +62,20 @@ impl Watch {
     /// # Errors
     /// If a source cannot be opened, memory is insufficient, or an option is out of range.
     pub fn open(options: &WatchOptions, seed: u64, clock: Clock) -> Result<Watch, WatchError> {
+        let plan = |seed, workers| {
+            let tasks = options.tasks.clone().map(|tasks| Plan::new(TasksOptions { seed, workers, ..tasks }));
+            tasks.transpose().map_err(WatchError::Tasks)
+        };
+        if let Some(in_kernel) = &options.in_kernel {
+            return Watch::open_in_kernel(options, in_kernel, seed, clock, plan);
+        }
         let OpenInputs { inputs, notices, skipped } = Inputs::open(options)?;
         let (live, workers) = match &inputs {
             Inputs::Files(_) => (false, options.workers.unwrap_or(1).max(1)),
             Inputs::Rings(rings) => (true, rings.len()),
+            Inputs::Kernel(_) => (true, 1),
         };
-        let tasks = options.tasks.clone().map(|tasks| Plan::new(TasksOptions { seed, workers, ..tasks }));
-        let tasks = tasks.transpose().map_err(WatchError::Tasks)?;
+        let tasks = plan(seed, workers)?;
         let meter = |_| options.table.then(|| Meter::new(options, workers, seed, live)).transpose();
         let meters = (0..workers).map(meter).collect::<Result<_, _>>()?;
         let pace = options.replay.filter(|_| !live).map(Pace::new);
@@ -84,6 +96,46 @@ impl Watch {
             duration,
             top,
             live,
+            clock,
+        })
+    }
+
+    /// Starts to count in the kernel.
+    fn open_in_kernel(
+        options: &WatchOptions,
+        in_kernel: &InKernelOptions,
+        seed: u64,
+        clock: Clock,
+        plan: impl Fn(u64, usize) -> Result<Option<Plan>, WatchError>,
+    ) -> Result<Watch, WatchError> {
+        // Pinned sketches have a seed already.
+        let pinned = match (&in_kernel.pin, options.seed) {
+            (Some(name), None) => name.seed().map_err(InKernelError::from)?,
+            _ => None,
+        };
+        let seed = pinned.unwrap_or(seed);
+        let cpus = possible_cpus().map_err(|error| InKernelError::from(DataplaneError::Map(error)))?;
+        let plan = plan(seed, cpus)?.ok_or(InKernelError::NoTasks)?;
+        let counting = in_kernel::start(in_kernel, &options.sources, options.live.promiscuous, &plan)?;
+        let attachment = counting.attachment();
+        let because = attachment.reason().map(|reason| format!(": {reason}")).unwrap_or_default();
+        let resumed = if counting.is_resumed() { ", continuing with pinned sketches" } else { "" };
+        let notice =
+            format!("{}: counting at {}{because}{resumed}", attachment.interface(), attachment.hook());
+        Ok(Watch {
+            inputs: Inputs::Kernel(Box::new(counting)),
+            notices: vec![notice],
+            skipped: Vec::new(),
+            meters: vec![None],
+            tasks: Some(plan),
+            sketch_writer: None,
+            flow_exporter: None,
+            parser: Parser { decapsulate: false },
+            seed,
+            pace: None,
+            duration: options.duration,
+            top: options.top,
+            live: true,
             clock,
         })
     }
@@ -120,6 +172,7 @@ impl Watch {
     pub fn has_dpdk(&self) -> bool {
         match &self.inputs {
             Inputs::Files(inputs) | Inputs::Rings(inputs) => inputs.iter().any(Input::is_dpdk),
+            Inputs::Kernel(_) => false,
         }
     }
 
@@ -172,6 +225,14 @@ impl Watch {
             scope.spawn(move || send_message(&sender, work()))
         };
         match self.inputs {
+            Inputs::Kernel(counting) => {
+                let plan_and_permits = tasks.clone().zip(permits.first().cloned());
+                let worker = plan_and_permits.map(|(plan, permits)| {
+                    let views = worker_options.views.is_some();
+                    KernelWorker::new(*counting, plan, permits, sender.clone(), clock, views)
+                });
+                worker.into_iter().map(|worker| start(Box::new(move || done(worker.run(limits))))).collect()
+            }
             Inputs::Rings(rings) => rings
                 .into_iter()
                 .zip(meters)

@@ -9,6 +9,7 @@ use thalweg_measure::meter::record::FlowRecord;
 use thalweg_records::handoff::HandoffStatus;
 use thalweg_wire::{Bytes, Nanos, SourceCounters, Timestamp};
 
+use crate::in_kernel::InKernelTotals;
 use crate::inputs::Incomplete;
 use crate::ledger::CheetahLog;
 use crate::message::Done;
@@ -40,6 +41,8 @@ pub struct Totals {
     pub elapsed: Duration,
     /// Number of metering threads.
     pub workers: usize,
+    /// `None` unless the sketches are in the kernel.
+    pub in_kernel: Option<InKernelTotals>,
 }
 
 impl Totals {
@@ -71,16 +74,18 @@ impl Totals {
         if let Some(counters) = done.counters {
             *self.meter.get_or_insert_default() += counters;
         }
+        self.in_kernel = self.in_kernel.take().or(done.in_kernel);
         self.workers += usize::from(done.has_metered);
         self.largest.extend(done.largest);
         self.largest.sort_by_key(|record| std::cmp::Reverse((record.bytes(), record.key, record.first)));
         self.largest.truncate(top);
     }
 
-    /// Returns the maximum memory of flow tables, detectors and sketches.
+    /// Returns the maximum memory of flow tables, detectors and sketches, also of those in the kernel.
     pub fn memory(&self) -> Bytes {
         let sketches = self.tasks.as_ref().map_or(Bytes(0), |tasks| tasks.plan.bytes());
-        Bytes(self.meter.map_or(0, |meter| meter.memory.0) + sketches.0)
+        let in_kernel = self.in_kernel.as_ref().map_or(0, |in_kernel| in_kernel.memory.0);
+        Bytes(self.meter.map_or(0, |meter| meter.memory.0) + sketches.0 + in_kernel)
     }
 
     /// Returns the packet time from the first to the last packet.

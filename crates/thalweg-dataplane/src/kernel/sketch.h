@@ -107,6 +107,7 @@ struct state {
     __u64 portless;  // Of them counted with ports zero because the copy ends before the ports.
     __u64 ip_bytes;  // Of packets with a key.
     __u64 largest_ip; // Such packet.
+    __u64 keyless_bytes; // Of parsed frames without a key.
     struct sampling sampling[SKETCHES];
     // Of the packet that is counted.
     __u64 key[5];
@@ -411,6 +412,8 @@ INLINE void count(struct state *state, __u32 cpu, __u64 number, __u32 length) {
     if (packet->reason == COUNTED) {
         state->ip_bytes += packet->ip_length;
         if (packet->ip_length > state->largest_ip) state->largest_ip = packet->ip_length;
+    } else {
+        state->keyless_bytes += length;
     }
     if (packet->notes & NO_FRAGMENT_PORTS) state->fragments++;
     if (packet->notes & NO_PORTS) state->portless++;

@@ -45,6 +45,7 @@ fn options(hook: HookChoice, pin: Option<PinName>) -> CountingOptions {
         specification: heavy(),
         probabilities: Vec::new(),
         reader: ReaderOptions { keys: vec![8], ..ReaderOptions::default() },
+        promiscuous: true,
         pin,
     }
 }

@@ -211,6 +211,6 @@ impl PacketSink for Metering {
         }
         self.send_output(1);
         let counters = self.meter.as_ref().map(Meter::counters);
-        Done { reading: None, counters, has_metered: true, largest: self.largest.sorted() }
+        Done { reading: None, counters, has_metered: true, largest: self.largest.sorted(), in_kernel: None }
     }
 }

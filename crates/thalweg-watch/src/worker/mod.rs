@@ -5,10 +5,12 @@
 //! | files, one worker | one thread reads and meters |
 //! | files, N workers | one thread reads and distributes packets by flow hash, N threads meter |
 //! | interfaces | one thread per ring reads and meters; the kernel distributes packets over rings |
+//! | sketches in the kernel | one thread reads windows |
 //!
 //! Each flow belongs to one worker. Results are combined when they are shown.
 
 mod distributor;
+mod kernel;
 mod metering;
 mod reading;
 
@@ -19,6 +21,7 @@ use thalweg_measure::filter::FlowFilter;
 use thalweg_wire::{Packet, Timestamp};
 
 pub(crate) use distributor::{DistributedBatch, FlowDistributor};
+pub(crate) use kernel::KernelWorker;
 pub(crate) use metering::{Metering, keep_first};
 pub(crate) use reading::Reading;
 

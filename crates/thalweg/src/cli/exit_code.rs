@@ -9,6 +9,7 @@ use thalweg_capture::CaptureError;
 use thalweg_capture::dpdk::DpdkError;
 use thalweg_capture::filter::FilterError;
 use thalweg_capture::live::LiveError;
+use thalweg_dataplane::DataplaneError;
 use thalweg_experiment::ExperimentError;
 use thalweg_experiment::sweep::SweepError;
 use thalweg_measure::tasks::PlanError;
@@ -18,6 +19,7 @@ use thalweg_records::collect::CollectError;
 use thalweg_records::store::StoreError;
 #[cfg(target_os = "linux")]
 use thalweg_scenarios::ScenarioError;
+use thalweg_watch::in_kernel::InKernelError;
 use thalweg_watch::{InputError, WatchError};
 
 use crate::collect::RequestError;
@@ -89,6 +91,7 @@ impl ExitCode {
                 || is_invalid_filter(cause)
                 || is_invalid_topology(cause)
                 || is_invalid_source(cause)
+                || is_invalid_in_kernel(cause)
                 || is_invalid_endpoint(cause)
                 || cause.is::<SweepError>()
                 || cause.is::<thalweg_daemon::config::ConfigError>()
@@ -141,6 +144,18 @@ fn is_invalid_source(cause: &(dyn Error + 'static)) -> bool {
             | Replay { .. }
             | InputError::Capture(CaptureError::Dpdk(DpdkError::BadDevice { .. }))
     )
+}
+
+/// Whether the error is a combination of tasks and options that cannot be counted in the kernel.
+fn is_invalid_in_kernel(cause: &(dyn Error + 'static)) -> bool {
+    use InKernelError::{Dataplane, NoTasks, Sampling, Sources, Task, Tasks};
+    match cause.downcast_ref() {
+        Some(WatchError::InKernel(NoTasks | Sampling | Sources { .. } | Task { .. } | Tasks { .. })) => true,
+        Some(WatchError::InKernel(Dataplane(error))) => {
+            matches!(error, DataplaneError::PinnedDiffers { .. } | DataplaneError::Counters { .. })
+        }
+        _ => false,
+    }
 }
 
 /// Whether the error is a topology file that a lab cannot use.

@@ -4,11 +4,13 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use thalweg_dataplane::PinName;
 
 use super::exit_code::ExitCode;
 use super::file_kind::FileKind;
 use crate::config::settings::{Output, ShowChoice};
 use crate::config::{self, Config, Flags, Request};
+use crate::console;
 use crate::watch;
 
 /// Measure the flows of a capture file or interface.
@@ -21,7 +23,7 @@ pub(super) struct WatchArgs {
     ///
     /// Files are pcap or pcapng, optionally compressed (.gz, .zst), and are read one after another. Interfaces are
     /// captured at the same time and need CAP_NET_RAW. A name with a slash, such as ./eth0, is always a file.
-    #[arg(required = true, value_name = "SOURCE")]
+    #[arg(required_unless_present = "unpin", value_name = "SOURCE")]
     sources: Vec<String>,
 
     /// Configuration file. Flags override it.
@@ -49,6 +51,10 @@ pub(super) struct WatchArgs {
 
     #[command(flatten)]
     flags: Flags,
+
+    /// Detach and remove the sketches that --pin left in the kernel, and end.
+    #[arg(long, value_name = "NAME", help_heading = "Live capture", exclusive = true)]
+    unpin: Option<PinName>,
 }
 
 impl WatchArgs {
@@ -57,6 +63,11 @@ impl WatchArgs {
     /// # Errors
     /// If flags or the configuration file are invalid, or as [`watch::run`].
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
+        if let Some(name) = &self.unpin {
+            name.remove()?;
+            console::note(format_args!("thalweg: removed the pinned sketches {name}"));
+            return Ok(ExitCode::Complete);
+        }
         let load =
             |path: &Path| Config::load(path).map_err(|error| FileKind::Watch.with_hint(error.into(), path));
         let config = self.config.as_deref().map(load).transpose()?.unwrap_or_default();

@@ -5,11 +5,13 @@ use std::path::PathBuf;
 
 use thalweg_capture::live::{LiveError, LiveOptions};
 use thalweg_config::{Document, Place, Typed};
+use thalweg_dataplane::DataplaneError;
 use thalweg_measure::detect::CheetahThreshold;
 use thalweg_measure::detect::cfinf::CfinfParameters;
 use thalweg_measure::meter::flow_table::FlowTableOptions;
-use thalweg_measure::tasks::{Plan, PlanError, TasksOptions};
+use thalweg_measure::tasks::{Plan, PlanError, Sampling, TasksOptions};
 use thalweg_records::export::{ExportOptions, TlsFiles, Transport};
+use thalweg_watch::in_kernel::InKernelOptions;
 use thalweg_wire::Bytes;
 use thalweg_wire::flow_export::encode::ipfix::{self, Times};
 use thiserror::Error;
@@ -49,6 +51,19 @@ const IPFIX_ONLY: [&str; 2] = [Export::ipfix_times, Export::ipfix_ca_file];
 /// Keys that apply only to measurement tasks.
 const TASKS_ONLY: [&str; 5] =
     [Tasks::memory, Tasks::window, Tasks::keep_windows, Tasks::sampling, Tasks::save_sketches];
+
+/// Keys that apply only to sketches in the kernel.
+const IN_KERNEL_ONLY: [&str; 2] = [Live::hook, Live::pin];
+/// Keys that apply only to captured packets.
+const CAPTURE_ONLY: [&str; 7] = [
+    Input::capture_filter,
+    Input::decapsulate,
+    Input::threads,
+    Live::backend,
+    Live::snap_length,
+    Live::ring_size,
+    Live::block_timeout,
+];
 
 /// A command line.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -145,18 +160,19 @@ pub fn resolve(
         workers: resolution.input.threads.map(Into::into),
         capture_filter: resolution.input.capture_filter.clone(),
         flow_filter: resolution.output.filter.clone().unwrap_or_default().0,
-        decapsulate: resolution.input.decapsulate,
+        decapsulate: resolution.input.decapsulate && !resolution.live.in_kernel,
         duration: resolution.input.duration,
         flow_table: resolution.flow_table()?,
         threshold: resolution.threshold()?,
         tasks: resolution.tasks()?,
-        table: resolution.tasks.table,
+        table: resolution.has_table(),
         save_sketches: resolution.tasks.save_sketches.clone().map(Into::into),
         export: resolution.export()?,
         records: resolution.records(),
         detector: resolution.detector()?,
         live: resolution.live()?,
         backend: resolution.live.backend.backend(),
+        in_kernel: resolution.in_kernel()?,
         seed: resolution.input.seed,
         top: resolution.output.limit.get(),
     })
@@ -180,8 +196,18 @@ impl Resolution<'_> {
         if !self.has_tasks() {
             self.refuse_typed(&TASKS_ONLY, "measurement tasks (--tasks)")?;
         }
+        if !self.live.in_kernel {
+            self.refuse_typed(&IN_KERNEL_ONLY, "sketches in the kernel (--in-kernel)")?;
+        }
+        if self.live.in_kernel {
+            self.refuse_typed(&CAPTURE_ONLY, "captured packets (remove --in-kernel)")?;
+            self.refuse_typed(&[Tasks::table], "captured packets (remove --in-kernel)")?;
+        }
         if !self.has_table() {
-            let needs = "the flow table and its detectors (remove --no-table)";
+            let needs = match self.live.in_kernel {
+                true => "the flow table and its detectors (remove --in-kernel)",
+                false => "the flow table and its detectors (remove --no-table)",
+            };
             self.refuse_typed(&TABLE_ONLY, needs)?;
             self.refuse_typed(&SLIDING_WINDOW_ONLY, needs)?;
             self.refuse_typed(&CFINF_ONLY, needs)?;
@@ -212,8 +238,26 @@ impl Resolution<'_> {
         self.tasks.tasks.as_ref().is_some_and(|tasks| !tasks.0.is_empty())
     }
 
+    /// Whether there is a flow table: not beside sketches in the kernel, which see no flows.
     fn has_table(&self) -> bool {
-        self.tasks.table
+        self.tasks.table && !self.live.in_kernel
+    }
+
+    fn in_kernel(&self) -> Result<Option<InKernelOptions>, OptionsError> {
+        if !self.live.in_kernel {
+            return Ok(None);
+        }
+        if !self.has_tasks() {
+            let reason = "counts measurement tasks only (add --tasks)";
+            return Err(self.out_of_range(&[Live::in_kernel], reason));
+        }
+        if self.tasks.sampling == Sampling::Correct {
+            let reason = "not available with --in-kernel: expected 1, 1/2, ... 1/1024 or line-rate";
+            return Err(self.out_of_range(&[Tasks::sampling], reason));
+        }
+        let pin = self.live.pin.as_ref().map(|name| name.parse()).transpose();
+        let pin = pin.map_err(|error: DataplaneError| self.out_of_range(&[Live::pin], error))?;
+        Ok(Some(InKernelOptions { hook: self.live.hook, pin }))
     }
 
     fn refuse_typed(&self, names: &[&str], needs: &'static str) -> Result<(), OptionsError> {
@@ -280,6 +324,9 @@ impl Resolution<'_> {
         if !self.has_tasks() {
             return match self.has_table() {
                 true => Ok(None),
+                false if self.live.in_kernel => {
+                    Err(self.out_of_range(&[Live::in_kernel], "counts measurement tasks only (add --tasks)"))
+                }
                 false => Err(self.out_of_range(
                     &[Tasks::table],
                     "nothing to measure without the flow table (add --tasks)",

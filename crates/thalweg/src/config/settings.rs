@@ -7,6 +7,7 @@ use thalweg_config::kind::{Boolean, Time, Whole, of, one_of, parsed};
 use thalweg_config::section::flag;
 use thalweg_config::{Key, Schema, Section, choices, section};
 pub use thalweg_daemon::config::table::{BackendName, TimesName};
+use thalweg_dataplane::HookChoice;
 use thalweg_measure::tasks::{Sampling, TaskList};
 use thalweg_records::export::Destination;
 use thalweg_wire::{BitRate, Bytes, Nanos};
@@ -244,6 +245,22 @@ section! {
         ///
         /// 1 ms to 1 s. The default is a tenth of the default T, so that it adds little to the detection delay.
         block_timeout: Nanos [Time] default "10ms" with flag("TIME"),
+        /// Count the measurement tasks by a program inside the kernel, instead of capturing packets.
+        ///
+        /// An eBPF program at XDP or at the ingress of tc samples and counts packets before the network stack and passes them on. A packet that is
+        /// not sampled costs a few nanoseconds. Needs --tasks with heavy, change, entropy, moments or distinct, at most four, one interface, and root
+        /// or CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN. There is no flow table, and cheetah flows are not detected.
+        in_kernel: bool [Boolean] default "false" with flag("BOOL"),
+        /// --in-kernel: where the program is attached.
+        ///
+        /// auto: XDP in the driver; the ingress of tc if the driver has no XDP or another XDP program is attached. xdp: XDP only, in the driver or in
+        /// the slower generic mode. tc: the ingress of tc, beside other programs.
+        hook: HookChoice [parsed::<HookChoice>("auto, xdp or tc")] default "auto" with flag("HOOK"),
+        /// --in-kernel: pin program and sketches under a name, so that they count on when this process ends.
+        ///
+        /// A later run with the same name and options continues, and its first window has all that was counted meanwhile. `thalweg watch --unpin NAME`
+        /// detaches and removes them.
+        pin: String [of::<String>()] or "not pinned" with flag("NAME").sample("uplink"),
         /// Capture packets that are addressed to other hosts.
         ///
         /// On by default: a monitor port delivers only such packets.

@@ -62,6 +62,7 @@ fn samples(key: &Key) -> [&'static str; 2] {
         "ipfix" => ["udp://10.0.0.1:4739", "tcp://[::1]:4739"],
         "ipfix_times" => ["microseconds", "milliseconds"],
         "backend" => ["af_xdp", "prompt"],
+        "hook" => ["xdp", "tc"],
         _ => match key.form() {
             Form::Boolean => ["true", "false"],
             Form::Integer => ["1", "77"],

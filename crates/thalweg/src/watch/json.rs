@@ -14,7 +14,8 @@ use thalweg_wire::parse::Malformed;
 use super::tasks::json::{TasksSummary, WindowLine};
 use thalweg_watch::MeterCounters;
 use thalweg_watch::Totals;
-use thalweg_watch::json::FlowLine;
+use thalweg_watch::in_kernel::InKernelTotals;
+use thalweg_watch::json::{FlatEstimate, FlowLine};
 
 /// A JSON line.
 #[derive(Debug, Serialize)]
@@ -80,6 +81,8 @@ pub(super) struct Summary<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     tasks: Option<TasksSummary>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    in_kernel: Option<InKernelSummary<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     ipfix: Option<IpfixSummary>,
     #[serde(skip_serializing_if = "Option::is_none")]
     store: Option<StoreSummary>,
@@ -136,6 +139,20 @@ struct StoreSummary {
     files: u64,
     in_spool: u64,
     lost: u64,
+}
+
+/// Sketches in the kernel.
+#[derive(Debug, Serialize)]
+struct InKernelSummary<'a> {
+    interface: &'a str,
+    hook: &'a str,
+    resumed: bool,
+    parsed_packets: u64,
+    #[serde(flatten)]
+    uncounted: FlatEstimate,
+    missed_keys: u64,
+    skew_packets: u64,
+    memory_bytes: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -221,6 +238,26 @@ fn count(name: &str, count: u64) -> (String, serde_json::Value) {
     (name.to_owned(), count.into())
 }
 
+impl<'a> From<&'a InKernelTotals> for InKernelSummary<'a> {
+    fn from(totals: &'a InKernelTotals) -> InKernelSummary<'a> {
+        InKernelSummary {
+            interface: &totals.interface,
+            hook: &totals.hook,
+            resumed: totals.is_resumed,
+            parsed_packets: totals.parsed,
+            uncounted: FlatEstimate::only("uncounted_packets", totals.uncounted),
+            missed_keys: totals.missed_keys,
+            skew_packets: totals.skew,
+            memory_bytes: totals.memory.0,
+        }
+    }
+}
+
+/// Returns the object `in_kernel` of a summary.
+pub fn in_kernel_object(totals: &InKernelTotals) -> serde_json::Value {
+    serde_json::to_value(InKernelSummary::from(totals)).unwrap_or_default()
+}
+
 impl<'a> Summary<'a> {
     /// The totals of all traffic, and the filter that the lines before match.
     pub(super) fn new(totals: &'a Totals, filter: &'a FlowFilter) -> Summary<'a> {
@@ -260,6 +297,7 @@ impl<'a> Summary<'a> {
             decapsulated: intake.decapsulated,
             ends: meter.map(TableEnds::from),
             tasks: totals.tasks.as_ref().map(TasksSummary::from),
+            in_kernel: totals.in_kernel.as_ref().map(InKernelSummary::from),
             ipfix: totals.exported.as_ref().and_then(|ledger| ledger.export()).map(IpfixSummary::from),
             store: totals.exported.as_ref().and_then(|ledger| ledger.store()).map(StoreSummary::from),
             filter: filter.text(),

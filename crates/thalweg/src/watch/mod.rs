@@ -9,5 +9,6 @@ mod row;
 mod run;
 mod tasks;
 
+pub use json::in_kernel_object;
 pub use run::{Outcome, run};
 pub use thalweg_watch::options;

@@ -13,9 +13,10 @@ use thalweg_wire::{BitRate, Nanos};
 
 use super::row::row;
 use super::tasks;
-use crate::figures::grouped;
+use crate::figures::{grouped, interval, number};
 use thalweg_watch::MeterCounters;
 use thalweg_watch::Totals;
+use thalweg_watch::in_kernel::InKernelTotals;
 use thalweg_watch::options::{Detector, WatchOptions};
 use thalweg_watch::snapshot;
 use thalweg_watch::tasks::TaskLedger;
@@ -30,6 +31,9 @@ pub(super) fn write(out: &mut impl Write, totals: &Totals, options: &WatchOption
     }
     if let Some(ledger) = &totals.exported {
         exported(out, ledger)?;
+    }
+    if let Some(in_kernel) = &totals.in_kernel {
+        self::in_kernel(out, in_kernel)?;
     }
     if let Some(ledger) = &totals.tasks {
         tasks(out, totals, ledger, options.top)?;
@@ -180,6 +184,22 @@ fn exported(out: &mut impl Write, ledger: &HandoffStatus) -> io::Result<()> {
     Ok(())
 }
 
+/// Writes what the kernel counted.
+fn in_kernel(out: &mut impl Write, totals: &InKernelTotals) -> io::Result<()> {
+    let InKernelTotals { interface, hook, .. } = totals;
+    let resumed = if totals.is_resumed { ", continued" } else { "" };
+    writeln!(out, "Sketches in the kernel")?;
+    row(out, "program", format_args!("{interface} at {hook}, {}{resumed}", totals.memory))?;
+    row(out, "parsed", format_args!("{} packets", grouped(totals.parsed)))?;
+    let uncounted = totals.uncounted;
+    row(
+        out,
+        "not counted",
+        format_args!("{} packets, {}", number(uncounted.value, 0), interval(&uncounted, 0)),
+    )?;
+    writeln!(out)
+}
+
 /// Writes the duration and speed of the run.
 fn speed(out: &mut impl Write, totals: &Totals) -> io::Result<()> {
     let seconds = totals.elapsed.as_secs_f64();
@@ -249,6 +269,10 @@ fn notes(out: &mut impl Write, totals: &Totals) -> io::Result<()> {
         (intake.length_from_frame, "packets without an IP length, measured by frame length (BIG TCP)".into()),
         (intake.length_beyond_frame, "packets with an IP length beyond their frame".into()),
         (intake.decapsulated, "packets decapsulated from tunnels".into()),
+        (
+            totals.in_kernel.as_ref().map_or(0, |in_kernel| in_kernel.missed_keys),
+            "sampled keys overwritten before they were read: large keys may be missing".into(),
+        ),
         (source.filtered, "packets rejected by the capture filter".into()),
         (source.other_records, "file records without a packet (names, statistics)".into()),
     ];

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use serde_json::Value;
+use thalweg_watch::in_kernel::InKernelTotals;
 
 use crate::lab_lines;
 use crate::program::{Run, root, thalweg_in, watch};
@@ -137,6 +138,10 @@ fn written(runs: &[Run]) -> Keys {
         let name = line["type"].as_str().unwrap().to_owned();
         collect("", &line, keys.entry(name).or_default());
     }
+    // Counting in the kernel needs root.
+    let in_kernel = thalweg::watch::in_kernel_object(&InKernelTotals::default());
+    let summary = serde_json::json!({ "in_kernel": in_kernel });
+    collect("", &summary, keys.entry("summary".to_owned()).or_default());
     // Their types are also those of other commands.
     #[cfg(target_os = "linux")]
     for line in real_time_lines::endpoint() {

@@ -18,6 +18,7 @@ mod frames;
 #[path = "../../../../fuzz/src/lib.rs"]
 pub mod fuzz;
 mod fuzz_corpus;
+mod in_kernel;
 mod json_reference;
 mod lab;
 mod lab_emulated;
