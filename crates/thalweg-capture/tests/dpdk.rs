@@ -13,7 +13,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use network::Network;
+use network::{Network, READER, SENDER};
 use thalweg_capture::dpdk::{DpdkError, DpdkOptions, DpdkSource};
 use thalweg_capture::file::FileSource;
 use thalweg_capture::live::LinkState;
@@ -232,6 +232,21 @@ fn a_tag_that_the_kernel_removed_is_restored() {
         of_port(&mut source, usize::MAX)
     });
     assert!(frames.contains(&(tagged.len() as u32, tagged)), "{frames:02x?}");
+}
+
+#[test]
+fn frames_that_find_the_ring_of_the_kernel_full_are_counted() {
+    let Some(network) = Network::new() else { return };
+    let (sent, [frames, drops]) = network.in_reader(|| {
+        let device = "net_af_packet2,iface=twl0,blocksz=4096,framesz=2048,framecnt=16";
+        let mut source = DpdkSource::open_group(&DpdkOptions::new(device), ONE).unwrap().pop().unwrap();
+        network.send_udp_many(SENDER, 5000, READER, 6000, 100, 1_000);
+        of_port(&mut source, 64);
+        let counters = source.counters();
+        (1_000, [counters.frames, counters.kernel_drops])
+    });
+    assert!(drops > 0, "16 frames have room");
+    assert_eq!(frames + drops, sent);
 }
 
 /// An interface that is deleted at the end of a test.

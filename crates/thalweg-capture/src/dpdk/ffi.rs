@@ -28,6 +28,9 @@ pub(super) struct PortRequest {
     pub(super) promiscuous: bool,
 }
 
+/// The maximum number of packet sockets of a port.
+const MAX_SOCKETS: usize = 16;
+
 /// An open port, closed when dropped.
 #[repr(C)]
 #[derive(Debug)]
@@ -38,6 +41,9 @@ pub(super) struct OpenPort {
     interface: u32,
     port: u16,
     queues: u16,
+    /// The packet sockets of the driver, which are its own.
+    socket_count: u32,
+    sockets: [c_int; MAX_SOCKETS],
 }
 
 /// A received packet.
@@ -50,7 +56,7 @@ pub(super) struct Received {
     pub(super) length: u32,
 }
 
-/// Packets that a port has dropped since it was opened.
+/// Packets that a port has dropped since it was opened. A driver without statistics has none.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Drops {
@@ -58,6 +64,8 @@ pub(super) struct Drops {
     pub(super) missed: u64,
     /// No packet buffer was free.
     pub(super) no_buffer: u64,
+    /// The ring that the kernel shares with the driver was full; since the last reading.
+    pub(super) by_kernel: u64,
 }
 
 /// An error of DPDK.
@@ -86,7 +94,7 @@ unsafe extern "C" {
         max: u16,
     ) -> u16;
     fn thalweg_dpdk_leave();
-    fn thalweg_dpdk_drops(port: u16, drops: *mut Drops) -> c_int;
+    fn thalweg_dpdk_drops(open: *const OpenPort, drops: *mut Drops);
     fn thalweg_dpdk_link(port: u16) -> c_int;
 }
 
@@ -119,7 +127,14 @@ pub(super) fn leave() {
 impl OpenPort {
     /// Attaches a device and starts its port. The EAL must have been started.
     pub(super) fn open(device: &CStr, request: PortRequest) -> Result<OpenPort, Failure> {
-        let mut open = OpenPort { pool: ptr::null_mut(), interface: 0, port: 0, queues: 0 };
+        let mut open = OpenPort {
+            pool: ptr::null_mut(),
+            interface: 0,
+            port: 0,
+            queues: 0,
+            socket_count: 0,
+            sockets: [0; MAX_SOCKETS],
+        };
         let mut log = [0_u8; LOG_LENGTH];
         let _control = control();
         // SAFETY: the pointers are to a C string and to values of the types of the C code; the log has the given length.
@@ -166,12 +181,12 @@ impl OpenPort {
         usize::from(received)
     }
 
-    /// Reads the drops; `None` if the driver has no statistics.
-    pub(super) fn drops(&self) -> Option<Drops> {
+    /// Reads the drops.
+    pub(super) fn drops(&self) -> Drops {
         let mut drops = Drops::default();
-        // SAFETY: the pointer is to a value of the type of the C code.
-        let status = unsafe { thalweg_dpdk_drops(self.port, &mut drops) };
-        (status == 0).then_some(drops)
+        // SAFETY: the pointers are to values of the types of the C code.
+        unsafe { thalweg_dpdk_drops(self, &mut drops) };
+        drops
     }
 
     /// Returns whether the link is up; `None` if the device was removed.

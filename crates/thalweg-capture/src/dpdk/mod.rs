@@ -17,8 +17,8 @@
 //! about the unit of their own timestamps.
 //!
 //! **Drops are counted** where the driver counts them: [`SourceCounters::kernel_drops`](thalweg_wire::SourceCounters) is the sum
-//! of `imissed` (no descriptor was free) and `rx_nombuf` (no packet buffer was free) of `rte_eth_stats`. DPDK 22.11's
-//! `net_af_packet` does not report the frames that the kernel drops.
+//! of `imissed` (no descriptor was free) and `rx_nombuf` (no packet buffer was free) of `rte_eth_stats`, and of the drops that the
+//! kernel counts at the packet sockets of the driver `net_af_packet`, which DPDK 22.11 does not report.
 //!
 //! **Several workers** share the receive queues of a port, which the card fills by a hash (RSS). A virtual device has as many
 //! queues as its arguments say. A worker polls its queues in turn, so any number of workers reads all.

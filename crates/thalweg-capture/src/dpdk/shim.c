@@ -4,10 +4,12 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <linux/if_packet.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include <rte_dev.h>
 #include <rte_eal.h>
@@ -26,6 +28,9 @@
 /* Bytes of a VLAN tag, and where it is in a frame. */
 #define TAG 4
 #define ADDRESSES 12
+/* Packet sockets of a port, and the descriptors among which they are. */
+#define MAX_SOCKETS 16
+#define MAX_DESCRIPTORS 1024
 
 /* What opening a port needs; see `PortRequest` in ffi.rs. */
 struct thalweg_dpdk_request {
@@ -40,6 +45,8 @@ struct thalweg_dpdk_port {
 	uint32_t interface;
 	uint16_t port;
 	uint16_t queues;
+	uint32_t socket_count;
+	int sockets[MAX_SOCKETS];
 };
 
 /* A received packet; see `Received` in ffi.rs. */
@@ -48,9 +55,11 @@ struct thalweg_dpdk_packet {
 	uint32_t length;
 };
 
+/* What a port has dropped; see `Drops` in ffi.rs. */
 struct thalweg_dpdk_drops {
 	uint64_t missed;
 	uint64_t no_buffer;
+	uint64_t by_kernel;
 };
 
 /* The ports that are open. The EAL attaches some devices by itself, so attached is not open. */
@@ -111,6 +120,36 @@ static int port_of(const char *device, uint16_t *port)
 		return 0;
 	}
 	return -ENODEV;
+}
+
+/* Whether the descriptor is a packet socket of the interface with this index. */
+static bool is_packet_socket(int descriptor, uint32_t interface)
+{
+	struct sockaddr_ll address = {0};
+	socklen_t length = sizeof(address);
+	return getsockname(descriptor, (struct sockaddr *)&address, &length) == 0 && address.sll_family == AF_PACKET &&
+	       address.sll_ifindex == (int)interface;
+}
+
+/*
+ * Finds the packet sockets of the driver net_af_packet, which does not report the packets that the kernel drops in front of them. The
+ * sockets of others were there before.
+ */
+static void find_sockets(struct thalweg_dpdk_port *open, const bool *others)
+{
+	for (int descriptor = 0; descriptor < MAX_DESCRIPTORS && open->socket_count < MAX_SOCKETS; descriptor++)
+		if (!others[descriptor] && is_packet_socket(descriptor, open->interface))
+			open->sockets[open->socket_count++] = descriptor;
+}
+
+/* Notes which descriptors are sockets. */
+static void note_sockets(bool *found)
+{
+	struct sockaddr_ll address;
+	for (int descriptor = 0; descriptor < MAX_DESCRIPTORS; descriptor++) {
+		socklen_t length = sizeof(address);
+		found[descriptor] = getsockname(descriptor, (struct sockaddr *)&address, &length) == 0;
+	}
 }
 
 /* Whether the arguments of the device set its queues, so that packets of a queue that nobody reads would be lost. */
@@ -203,7 +242,9 @@ void thalweg_dpdk_close(struct thalweg_dpdk_port *open)
 int thalweg_dpdk_open(const char *device, const struct thalweg_dpdk_request *request, struct thalweg_dpdk_port *open,
 		      char *log, size_t log_size)
 {
+	bool others[MAX_DESCRIPTORS];
 	memset(open, 0, sizeof(*open));
+	note_sockets(others);
 	FILE *file = redirect_log(log, log_size);
 	int status = rte_dev_probe(device);
 	if (status == 0)
@@ -215,6 +256,8 @@ int thalweg_dpdk_open(const char *device, const struct thalweg_dpdk_request *req
 		status = start_port(open, request);
 		if (status != 0)
 			thalweg_dpdk_close(open);
+		else if (open->interface != 0)
+			find_sockets(open, others);
 	}
 	restore_log(file, log, log_size);
 	if (status == -EEXIST)
@@ -281,16 +324,20 @@ void thalweg_dpdk_leave(void)
 		rte_thread_unregister();
 }
 
-/* Reads how many packets the port has dropped. */
-int thalweg_dpdk_drops(uint16_t port, struct thalweg_dpdk_drops *drops)
+/* Reads how many packets the port has dropped, and the kernel in front of it since the last call. */
+void thalweg_dpdk_drops(const struct thalweg_dpdk_port *open, struct thalweg_dpdk_drops *drops)
 {
 	struct rte_eth_stats statistics;
-	int status = rte_eth_stats_get(port, &statistics);
-	if (status == 0) {
+	if (rte_eth_stats_get(open->port, &statistics) == 0) {
 		drops->missed = statistics.imissed;
 		drops->no_buffer = statistics.rx_nombuf;
 	}
-	return status;
+	for (uint32_t i = 0; i < open->socket_count; i++) {
+		struct tpacket_stats kernel;
+		socklen_t length = sizeof(kernel);
+		if (getsockopt(open->sockets[i], SOL_PACKET, PACKET_STATISTICS, &kernel, &length) == 0)
+			drops->by_kernel += kernel.tp_drops;
+	}
 }
 
 /* Returns 1 if the link is up, 0 if it is down, -1 if the device was removed. */
