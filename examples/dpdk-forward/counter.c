@@ -50,6 +50,12 @@ static void create_sketch(struct counter *counter)
 	wanted.sampler_seed = options->sampler_seed;
 	wanted.mode = mode_of(options->mode);
 	wanted.inverse_probability = options->inverse_probability;
+	if (options->share > 0)
+		wanted.share = options->share;
+	if (options->row_ns > 0)
+		wanted.row_ns = options->row_ns;
+	if (options->sampled_row_ns > 0)
+		wanted.sampled_row_ns = options->sampled_row_ns;
 	if (thalweg_sketch_create(&wanted, &counter->sketch) != THALWEG_STATUS_OK)
 		fail("cannot create the sketch: %s", thalweg_last_error());
 }

@@ -25,6 +25,9 @@ static const char USAGE[] =
 	"  --counter-bits N     32 or 64 [32]\n"
 	"  --sampling 1/N       the sampling probability; with --mode line-rate and correct the smallest [1, 1/128]\n"
 	"  --mode MODE          fixed, line-rate, correct [fixed]\n"
+	"  --share SHARE        line-rate: the share of the processor's time for updates [0.1]\n"
+	"  --row-ns NS          line-rate: time of a row at p = 1, a fifth of a packet's [1.5]\n"
+	"  --sampled-row-ns NS  line-rate: time of a sampled row, with its key [12]\n"
 	"  --hash-seed N        equal seeds let sketches be merged [0]\n"
 	"  --sampler-seed N     seed of the sampling [1]\n"
 	"  --trace FILE         forward the packets of this pcap file from memory\n"
@@ -126,7 +129,7 @@ static uint32_t inverse_of(const char *text)
 
 void options_read(struct options *options, int argc, char **argv)
 {
-	enum { SKETCH = 1, ROWS, WIDTH, LEVELS, TOP_K, BITS, SAMPLING, MODE, HASH_SEED, SAMPLER_SEED, TRACE, RATE, LOOPS,
+	enum { SKETCH = 1, ROWS, WIDTH, LEVELS, TOP_K, BITS, SAMPLING, MODE, SHARE, ROW_NS, SAMPLED_ROW_NS, HASH_SEED, SAMPLER_SEED, TRACE, RATE, LOOPS,
 	       RING, SEGMENT, DURATION, EXACT, SAVE, LABEL, JSON, HELP };
 	static const struct option KNOWN[] = {
 		{"sketch", required_argument, NULL, SKETCH},
@@ -137,6 +140,9 @@ void options_read(struct options *options, int argc, char **argv)
 		{"counter-bits", required_argument, NULL, BITS},
 		{"sampling", required_argument, NULL, SAMPLING},
 		{"mode", required_argument, NULL, MODE},
+		{"share", required_argument, NULL, SHARE},
+		{"row-ns", required_argument, NULL, ROW_NS},
+		{"sampled-row-ns", required_argument, NULL, SAMPLED_ROW_NS},
 		{"hash-seed", required_argument, NULL, HASH_SEED},
 		{"sampler-seed", required_argument, NULL, SAMPLER_SEED},
 		{"trace", required_argument, NULL, TRACE},
@@ -169,6 +175,9 @@ void options_read(struct options *options, int argc, char **argv)
 		case BITS: options->counter_bits = power_of_two("--counter-bits", optarg, 32, 64); break;
 		case SAMPLING: options->inverse_probability = inverse_of(optarg); break;
 		case MODE: options->mode = choice("--mode", optarg, MODES, COUNT_OF_MODES); break;
+		case SHARE: options->share = positive("--share", optarg); break;
+		case ROW_NS: options->row_ns = positive("--row-ns", optarg); break;
+		case SAMPLED_ROW_NS: options->sampled_row_ns = positive("--sampled-row-ns", optarg); break;
 		case HASH_SEED: options->hash_seed = whole("--hash-seed", optarg, 0, UINT64_MAX); break;
 		case SAMPLER_SEED: options->sampler_seed = whole("--sampler-seed", optarg, 0, UINT64_MAX); break;
 		case TRACE: options->trace = optarg; break;

@@ -18,6 +18,11 @@ struct options {
 	/* 1/p */
 	uint32_t inverse_probability;
 	uint64_t hash_seed, sampler_seed;
+	/*
+	 * AlwaysLineRate: the share of the processor's time for updates, and the time of a row at p = 1 and of a sampled row, the key
+	 * included. 0: the defaults of the library, which know no keys.
+	 */
+	double share, row_ns, sampled_row_ns;
 
 	/* Packets from memory instead of the first port. */
 	const char *trace;
