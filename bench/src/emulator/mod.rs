@@ -149,7 +149,7 @@ fn by_size(bench: &mut Bench<'_>, page: &mut Page) -> anyhow::Result<()> {
     let sizes = [32, 64, 128, 256, 512, 1_024].map(|endpoints| (endpoints, 0.8));
     let loads = [0.1, 0.3, 0.5, 0.95].map(|load| (32, load));
     for (endpoints, load) in sizes.into_iter().chain(loads) {
-        let case = Case { shape: isolated(1, endpoints), load, ..rack_of(droptail) };
+        let case = Case { shape: isolated(1, endpoints), load, ..rack_of(droptail.clone()) };
         let rate = bench.rate("size", &case)?.max;
         let offered = f64::from(endpoints) * load * 1e10 / (1_538.0 * 8.0) / 1e6;
         row!(
@@ -172,7 +172,7 @@ fn by_size(bench: &mut Bench<'_>, page: &mut Page) -> anyhow::Result<()> {
 fn by_cores(bench: &mut Bench<'_>, page: &mut Page) -> anyhow::Result<()> {
     let droptail = Scheme::default_of("droptail").expect("it is listed");
     let mut table = Table::new(["network", "racks", "cores", "M packets/s", "relative to one rack"]);
-    let one = bench.rate("cores", &rack_of(droptail))?.max;
+    let one = bench.rate("cores", &rack_of(droptail.clone()))?.max;
     row!(table, "one rack", 1, 1, format!("{one:.1}"), "1.00");
     let cases = [
         ("isolated racks", isolated(2, 32), 1),
@@ -181,7 +181,7 @@ fn by_cores(bench: &mut Bench<'_>, page: &mut Page) -> anyhow::Result<()> {
         ("racks under an aggregation switch, a fifth of the traffic between them", racks(2, 32), 2),
     ];
     for (name, shape, cores) in cases {
-        let case = Case { scheme: droptail, shape, load: 0.8, cores };
+        let case = Case { scheme: droptail.clone(), shape, load: 0.8, cores };
         let rate = bench.rate("cores", &case)?.max;
         row!(table, name, shape.racks, cores, format!("{rate:.1}"), format!("{:.2}", rate / one));
     }
@@ -200,7 +200,7 @@ fn compare_with_ns3(bench: &mut Bench<'_>, build: &std::path::Path, page: &mut P
                 "The same star of 32 hosts at 10 Gbit/s, load 0.8, DropTail. Slowdown is CPU time divided by emulated time.",
     );
     let droptail = Scheme::default_of("droptail").expect("it is listed");
-    let ours = bench.rate("ns3", &rack_of(droptail))?.max;
+    let ours = bench.rate("ns3", &rack_of(droptail.clone()))?.max;
     let offered = 32.0 * 0.8 * 1e10 / (1_538.0 * 8.0) / 1e6;
     let mut table = Table::new(["simulator", "M packets/s", "slowdown", "Thalweg is faster by a factor of"]);
     row!(table, "Thalweg", format!("{ours:.1}"), format!("{:.2}", offered / ours), "");

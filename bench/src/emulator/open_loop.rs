@@ -36,7 +36,7 @@ pub(super) const fn racks(racks: u32, endpoints: u32) -> RouterPorts {
 }
 
 /// A case to measure.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Case {
     pub(super) scheme: Scheme,
     pub(super) shape: RouterPorts,
@@ -111,7 +111,8 @@ pub(super) fn measure(case: &Case, packets: u64) -> anyhow::Result<Rate> {
     let topology = case.topology()?;
     let per_slot = f64::from(case.endpoints()) * case.load;
     let slots = (packets as f64 / per_slot).ceil() as u64;
-    case.scheme.apply(Measurement { case, topology: &topology, slots })
+    let measured = case.scheme.apply(Measurement { case, topology: &topology, slots });
+    measured.unwrap_or_else(|own| anyhow::bail!("{} is not a scheme of the emulator", own.name()))
 }
 
 struct Measurement<'a> {
