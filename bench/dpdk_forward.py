@@ -4,7 +4,8 @@ Runs `thalweg-dpdk-forward` (examples/dpdk-forward) without a sketch, with each 
 rte_member:
 
 - memory: packets of a trace from memory, as fast as they are forwarded. Only the forwarding is measured. The added time of a row is the median
-  of its differences from the run without a sketch in the same repetition. Errors are those of the largest 100 flows.
+  of its differences from the run without a sketch in the same repetition. Errors are those of the largest 100 flows. Two sketches are also
+  measured without candidates for the largest flows.
 - offered: a second processor offers a fixed rate. A polling forwarder always uses a whole processor, so its use is the share of cycles in bursts
   with packets.
 - line rate: 14.88 million packets a second, 10 Gbit/s of the shortest frames, are offered: does one processor keep up?
@@ -39,6 +40,8 @@ NAMES = {
     "count-sketch": "Count Sketch 5x1024",
     "k-ary": "K-ary 5x1024",
     "univmon": "UnivMon 16 levels 5x16384",
+    "count-min, counters": "Count-Min 5x1024 without candidates",
+    "count-sketch, counters": "Count Sketch 5x1024 without candidates",
     "member": "DPDK rte_member 5x1023",
 }
 FIELDS = [
@@ -56,7 +59,8 @@ class Case(NamedTuple):
 
     def arguments(self, costs: dict[str, tuple[float, float]]) -> list[str]:
         """Returns the options of the forwarder. AlwaysLineRate knows the time of a row at p = 1 and of a sampled row, as far as it was measured."""
-        words = ["--sketch", self.sketch]
+        kind, _, counters = self.sketch.partition(", ")
+        words = ["--sketch", kind] + (["--top-k", "0"] if counters else [])
         if self.sketch == "univmon":
             words += ["--width", "16384", "--levels", "16"]
         if self.sampling != "line-rate":
@@ -68,6 +72,7 @@ class Case(NamedTuple):
 
 NO_SKETCH = Case("none", "1")
 SKETCHES = [Case(sketch, sampling) for sketch in ("count-min", "count-sketch", "k-ary", "univmon") for sampling in SAMPLINGS]
+COUNTERS = [Case(f"{sketch}, counters", sampling) for sketch in ("count-min", "count-sketch") for sampling in ("1", "1/64")]
 MEMBERS = [Case("member", sampling) for sampling in SAMPLINGS[:4]]
 
 
@@ -97,7 +102,7 @@ class Bench:
         """Remembers a row."""
         row = {**result, **more, "section": section, "sketch": case.sketch, "sampling": case.sampling, "repetition": repetition}
         self.rows.append(row)
-        print(f"{section:9} {case.sketch:13} {case.sampling:9} {repetition}  {row.get('ns_per_packet', 0):8.2f} ns", file=sys.stderr)
+        print(f"{section:9} {case.sketch:22} {case.sampling:9} {repetition}  {row.get('ns_per_packet', 0):8.2f} ns", file=sys.stderr)
         return row
 
     def memory(self) -> None:
@@ -106,7 +111,7 @@ class Bench:
             alone = self.run(NO_SKETCH, [])["ns_per_packet"]
             self.add("memory", NO_SKETCH, repetition, {"ns_per_packet": alone, "packets_per_second": 1e9 / alone}, added_ns=0.0)
             added: dict[Case, float] = {}
-            for case in SKETCHES + MEMBERS:
+            for case in SKETCHES + COUNTERS + MEMBERS:
                 result = self.run(case, ["--exact"] if repetition == 0 else [])
                 added[case] = result["ns_per_packet"] - alone
                 self.add("memory", case, repetition, result, added_ns=added[case])
