@@ -5,6 +5,7 @@
 //! | [`schema`] | columns of the stored datasets |
 //! | [`collect`] | the collecting process: from sockets and captures to the store |
 //! | [`store`] | hourly Parquet files, behind a write-ahead spool |
+//! | [`import`] | imports files of nfdump |
 //! | [`analyse`] | flow reconstruction and parallel flowsets from stored records, in bounded memory |
 //! | [`read`] | reads stored records, column by column |
 //! | [`select`] | the records of a store that were received in a time range and match a filter |
@@ -20,6 +21,7 @@ mod by_width;
 pub mod collect;
 pub mod export;
 pub mod handoff;
+pub mod import;
 pub mod kafka;
 pub mod metered;
 pub mod read;

@@ -15,6 +15,7 @@ pub mod ip_prefix;
 pub mod link_type;
 pub mod mac_address;
 pub mod nearest;
+pub mod nfcapd;
 pub mod openflow;
 pub mod packet;
 pub mod parse;

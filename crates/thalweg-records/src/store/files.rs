@@ -13,7 +13,7 @@ use super::spool::Reader;
 
 /// Paths of one dataset's files and segments.
 #[derive(Clone, Debug)]
-pub(super) struct Paths {
+pub(crate) struct Paths {
     /// `DIR/flows`
     pub(super) dataset: PathBuf,
     /// `DIR/spool/NAME/flows`
@@ -23,7 +23,7 @@ pub(super) struct Paths {
 }
 
 impl Paths {
-    pub(super) fn new<D: Dataset>(options: &StoreOptions) -> Paths {
+    pub(crate) fn new<D: Dataset>(options: &StoreOptions) -> Paths {
         Paths {
             dataset: options.directory.join(D::NAME),
             spool: options.spool().join(D::NAME),
@@ -42,14 +42,14 @@ impl Paths {
 }
 
 /// A file under its temporary name. Removed on drop unless [`publish`](Unpublished::publish) was called.
-pub(super) struct Unpublished<D: Dataset> {
+pub(crate) struct Unpublished<D: Dataset> {
     writer: Option<FileWriter<D, File>>,
     part: PathBuf,
     path: PathBuf,
 }
 
 impl<D: Dataset> Unpublished<D> {
-    pub(super) fn create(paths: &Paths, stem: &Stem) -> io::Result<Unpublished<D>> {
+    pub(crate) fn create(paths: &Paths, stem: &Stem) -> io::Result<Unpublished<D>> {
         let path = paths.file(stem);
         let hour = path.parent().unwrap_or(&paths.dataset);
         if !hour.is_dir() {
@@ -60,12 +60,12 @@ impl<D: Dataset> Unpublished<D> {
         Ok(Unpublished { writer: Some(writer), part, path })
     }
 
-    pub(super) fn writer(&mut self) -> &mut FileWriter<D, File> {
+    pub(crate) fn writer(&mut self) -> &mut FileWriter<D, File> {
         self.writer.as_mut().expect("the writer exists until the file is published")
     }
 
     /// Completes the file and renames it.
-    pub(super) fn publish(mut self) -> io::Result<Published> {
+    pub(crate) fn publish(mut self) -> io::Result<Published> {
         let writer = self.writer.take().expect("the writer exists until the file is published");
         let (rows, path) = (writer.rows(), self.path.clone());
         let (file, saturated) = writer.finish()?;
@@ -82,11 +82,11 @@ impl<D: Dataset> Drop for Unpublished<D> {
 }
 
 /// A completed file.
-pub(super) struct Published {
+pub(crate) struct Published {
     pub(super) rows: u64,
     pub(super) bytes: u64,
     pub(super) saturated: u64,
-    pub(super) path: PathBuf,
+    pub(crate) path: PathBuf,
 }
 
 /// Creates a partition's directories durably.

@@ -13,7 +13,7 @@ use thalweg_wire::Timestamp;
 
 /// The common part of the names of a segment and its file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Stem {
+pub(crate) struct Stem {
     text: String,
     /// Index of the time in `text`.
     time_at: usize,
@@ -26,7 +26,7 @@ const TIME: usize = "20261122T130500".len();
 const SEQUENCE: usize = 8;
 
 impl Stem {
-    pub(super) fn new(store: &str, begin_us: i64, sequence: u64) -> Stem {
+    pub(crate) fn new(store: &str, begin_us: i64, sequence: u64) -> Stem {
         // 2026-11-22T13:05:00.000000000Z
         let time = Timestamp((begin_us.max(0) as u64).saturating_mul(1000)).to_string();
         let time: String =

@@ -29,7 +29,7 @@
 //! | `retention` | removes old files |
 
 mod appender;
-mod files;
+pub(crate) mod files;
 pub(crate) mod layout;
 pub mod lookup;
 pub mod options;

@@ -1,5 +1,6 @@
-//! Integration tests: the store, and flow receivers of other makes that decode our exports.
+//! Integration tests: the store, imports, and flow receivers of other makes that decode our exports.
 
 mod foreign_receivers;
+mod import;
 mod skip;
 mod store;

@@ -10,7 +10,7 @@ use clap_mangen::roff::{Roff, bold};
 
 use serde::Deserialize;
 
-use super::{command, examples};
+use super::{command, examples, flows_import};
 
 /// Print a shell completion script.
 ///
@@ -104,7 +104,7 @@ fn documented() -> Command {
     let program = command().mut_subcommand("flows", |flows| {
         let commands = analyses(FLOWS).into_iter().map(Analysis::command);
         let help = flows.get_long_about().map(ToString::to_string).unwrap_or_default();
-        let complete = Command::new("flows").subcommands(commands);
+        let complete = Command::new("flows").subcommand(flows_import::command()).subcommands(commands);
         complete.about(flows.get_about().cloned().unwrap_or_default()).long_about(help)
     });
     program.mut_subcommands(|transfers| match transfers.get_name() {

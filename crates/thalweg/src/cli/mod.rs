@@ -2,7 +2,7 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `watch`, `collect`, `serve`, `check`, `schema`, `top`, `emulate`, `endpoint`, `flows`, `transfers`, `sketch`, `synth`, `lab`, `topology`, `settings_file` | one command each |
+//! | `watch`, `collect`, `serve`, `check`, `schema`, `top`, `emulate`, `endpoint`, `flows`, `flows_import`, `transfers`, `sketch`, `synth`, `lab`, `topology`, `settings_file` | one command each |
 //! | `own_program` | `emulate` as a program of its own, with more schemes |
 //! | `python` | runs commands that are in Python |
 //! | `api` | options with which a command reaches a daemon |
@@ -23,6 +23,7 @@ mod examples;
 pub mod exit_code;
 mod file_kind;
 mod flows;
+mod flows_import;
 mod generated;
 #[cfg(target_os = "linux")]
 mod lab;

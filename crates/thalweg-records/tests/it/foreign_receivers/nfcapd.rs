@@ -1,13 +1,16 @@
 //! Collects with nfcapd, prints with nfdump.
 
 use std::net::UdpSocket;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
+use thalweg_records::import::sources::Sources;
 use thalweg_wire::Timestamp;
-use thalweg_wire::flow_export::Record;
 use thalweg_wire::flow_export::encode::Messages;
+use thalweg_wire::flow_export::{Record, RecordBatch};
+use thalweg_wire::nfcapd::{BlockHeader, Decoder, FileHeader};
 
 /// Deadline of waits that usually end within milliseconds.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -58,6 +61,9 @@ impl Nfcapd {
         let text = String::from_utf8(output.stdout).unwrap();
         let mut lines: Vec<String> = text.lines().map(|line| line.replace(' ', "")).collect();
         lines.sort();
+        let (ours, theirs) = (decoded(self.folder.path()), without_output(&lines));
+        let first = ours.iter().zip(&theirs).find(|(ours, theirs)| ours != theirs);
+        assert!(ours.len() == theirs.len() && first.is_none(), "our decoder of its files: {first:?}");
         lines
     }
 
@@ -86,6 +92,37 @@ impl Drop for Nfcapd {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// Returns the flows of nfcapd's files as our decoder reads them, in the form of nfdump's lines.
+fn decoded(folder: &Path) -> Vec<String> {
+    let (mut decoder, mut batch) = (Decoder::default(), RecordBatch::default());
+    for path in Sources::find(&[folder.to_owned()]).unwrap().files {
+        let bytes = std::fs::read(path).unwrap();
+        let header = FileHeader::read(&bytes).unwrap();
+        let mut at = FileHeader::BYTES;
+        for _ in 0..header.blocks {
+            let block = BlockHeader::read(&bytes[at..], at).unwrap();
+            let begin = at + BlockHeader::BYTES;
+            at = begin + block.bytes as usize;
+            decoder.block(&bytes[begin..at], &mut batch).unwrap();
+        }
+    }
+    let rows: Vec<Record> = (0..batch.len()).map(|row| batch.record(row)).collect();
+    assert!(rows.iter().all(|row| row.received_us > 0), "times of reception");
+    expected(&rows)
+}
+
+/// nfdump's lines without the counters of the output, which have no column.
+fn without_output(lines: &[String]) -> Vec<String> {
+    let without = |line: &String| {
+        let mut fields: Vec<&str> = line.split('|').collect();
+        (fields[10], fields[11]) = ("0", "0");
+        fields.join("|")
+    };
+    let mut lines: Vec<String> = lines.iter().map(without).collect();
+    lines.sort();
+    lines
 }
 
 /// Returns the expected output of nfdump, sorted; a bidirectional flow is one line.
