@@ -10,6 +10,7 @@
 //! | [`isolation`] | what do 100,000 redirections by tc cost, and how fast are 10,000 changes per second? |
 //! | [`flood`] | what does a flood of random 5-tuples cost? |
 //! | [`sketches`] | how fast are sketches, ours and others', and how accurate at that speed? |
+//! | [`in_kernel`] | what does a sketch at XDP cost per packet, with which error, compared with hash maps and another NitroSketch? |
 //! | [`emulator`] | how many packets per second does the emulator process, compared with ns-3? |
 //! | [`emulation_peers`] | up to which rate does real-time emulation keep up, and how accurate is it, beside Mininet and ns-3? |
 //! | [`collector`] | how fast does a collector turn packets into rates, link utilisation, events and samples? |
@@ -29,6 +30,7 @@ pub mod emulator;
 pub mod experiments;
 pub mod flood;
 pub mod hash_map_meter;
+pub mod in_kernel;
 pub mod isolation;
 pub mod machine;
 pub mod meters;

@@ -6,7 +6,7 @@ use clap::{Parser, Subcommand};
 use thalweg::watch::options::{Detector, Show, WatchOptions};
 use thalweg_bench::{
     collector, dashboard, detectors, emulation_peers, emulator, experiments, flood, hash_map_meter,
-    isolation, meters, scaling, sketches, stages, tasks, threshold,
+    in_kernel, isolation, meters, scaling, sketches, stages, tasks, threshold,
 };
 use thalweg_capture::backend::Backend;
 use thalweg_capture::live::LiveOptions;
@@ -38,6 +38,8 @@ enum Command {
     Flood(flood::FloodOptions),
     /// Compare sketches, ours and others', on the same keys
     Sketches(sketches::SketchesOptions),
+    /// Measure sketches at XDP: ns per packet and error, beside hash maps and another NitroSketch
+    InKernel(in_kernel::InKernelOptions),
     /// Measure the emulator's packets per second by scheme, size, load and cores, and compare with ns-3
     Emulator(emulator::EmulatorOptions),
     /// Compare real-time emulation with Mininet and ns-3 in real time: rate, queue, round trip, lateness
@@ -77,6 +79,7 @@ fn main() -> anyhow::Result<()> {
         Command::Tasks(options) => tasks::run(&options),
         Command::Flood(options) => flood::run(&options),
         Command::Sketches(options) => sketches::run(&options),
+        Command::InKernel(options) => in_kernel::run(&options),
         Command::EmulationPeers(options) => emulation_peers::run(&options),
         Command::Emulator(options) => emulator::run(&options),
         Command::Collector(options) => collector::run(&options),

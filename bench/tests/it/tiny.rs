@@ -264,3 +264,16 @@ fn emulation_peers_are_measured_or_named_with_what_they_lack() {
         None => assert!(said.contains("mininet, corrected, 3 hosts, 2 flows, 50 Mbit/s: goodput"), "{said}"),
     }
 }
+
+#[test]
+fn sketches_in_the_kernel_have_the_errors_of_user_space() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = bench(folder.path(), &["in-kernel", "--packets", "65536", "--runs", "1", "--flows", "1000"]);
+    if page.is_empty() {
+        return; // Skipped without root.
+    }
+    let row = page.lines().find(|line| line.starts_with("| Count Sketch 5 x 1024 | 1 |")).unwrap();
+    let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
+    assert_eq!(cells[6], cells[8], "mean error without sampling, in the kernel and in user space");
+    assert!(page.contains("| ebpf-sketches, Count Sketch 4 x 1024 | 1/64 |"), "{page}");
+}

@@ -145,7 +145,8 @@ impl KernelSketches {
         object.load_with(name, kind, &self.maps).map_err(|source| load_error(source, bytes))
     }
 
-    pub(crate) fn maps(&self) -> &Maps {
+    /// Returns the maps of all programs of the object file.
+    pub fn maps(&self) -> &Maps {
         &self.maps
     }
 

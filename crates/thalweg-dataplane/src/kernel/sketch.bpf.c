@@ -6,22 +6,6 @@
 
 #define NEXT_PROGRAM (-1) // TCX_NEXT of linux/bpf.h.
 
-INLINE void count_xdp(struct xdp_md *frame, __u32 length) {
-    __u32 cpu;
-    __u64 number;
-    struct state *state = own_state(&cpu);
-    if (!state || !is_due(state, length, &number)) return;
-    struct packet *packet = &state->packet;
-    if (!parse_common((void *)(long)frame->data, (void *)(long)frame->data_end, length, packet)) {
-        __u64 captured = copied(length);
-        if (captured == 0 || captured > CAPTURED || bpf_xdp_load_bytes(frame, 0, state->parser.copy, captured))
-            packet->reason = TOO_SHORT;
-        else
-            parse_copy(&state->parser, captured, length, packet);
-    }
-    count(state, cpu, number, length);
-}
-
 SECTION("xdp")
 int sketch_xdp(struct xdp_md *frame) {
     count_xdp(frame, frame->data_end - frame->data);

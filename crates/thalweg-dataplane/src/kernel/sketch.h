@@ -439,3 +439,20 @@ INLINE __u64 copied(__u32 length) {
     OPAQUE(copied);
     return copied;
 }
+
+// Counts a frame at XDP.
+INLINE void count_xdp(struct xdp_md *frame, __u32 length) {
+    __u32 cpu;
+    __u64 number;
+    struct state *state = own_state(&cpu);
+    if (!state || !is_due(state, length, &number)) return;
+    struct packet *packet = &state->packet;
+    if (!parse_common((void *)(long)frame->data, (void *)(long)frame->data_end, length, packet)) {
+        __u64 captured = copied(length);
+        if (captured == 0 || captured > CAPTURED || bpf_xdp_load_bytes(frame, 0, state->parser.copy, captured))
+            packet->reason = TOO_SHORT;
+        else
+            parse_copy(&state->parser, captured, length, packet);
+    }
+    count(state, cpu, number, length);
+}
