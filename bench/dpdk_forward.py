@@ -6,6 +6,7 @@ rte_member:
 - memory: packets of a trace from memory, as fast as they are forwarded. Only the forwarding is measured. The added time of a row is the median
   of its differences from the run without a sketch in the same repetition. Errors are those of the largest 100 flows. Two sketches are also
   measured without candidates for the largest flows.
+- bursts: the same with bursts of 16 to 256 packets, at p = 1/64. A call has a fixed cost, which larger bursts share.
 - offered: a second processor offers a fixed rate. A polling forwarder always uses a whole processor, so its use is the share of cycles in bursts
   with packets.
 - line rate: 14.88 million packets a second, 10 Gbit/s of the shortest frames, are offered: does one processor keep up?
@@ -31,6 +32,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
+BURSTS = [16, 32, 64, 128, 256]
 LINE_RATE_PPS = 14_880_952
 EAL = "--no-huge --no-shconf -m 1024 --no-pci --no-telemetry --log-level=error"
 SAMPLINGS = ["1", "1/16", "1/64", "1/128", "line-rate"]
@@ -45,7 +47,7 @@ NAMES = {
     "member": "DPDK rte_member 5x1023",
 }
 FIELDS = [
-    "section", "sketch", "sampling", "repetition", "packets", "ns_per_packet", "added_ns", "packets_per_second", "busy_share", "offered_per_second",
+    "section", "sketch", "sampling", "burst", "repetition", "packets", "ns_per_packet", "added_ns", "packets_per_second", "busy_share", "offered_per_second",
     "offered", "missed", "tx_dropped", "rx_missed", "relative_error", "named", "packets_read", "packets_without_key", "max_inverse_probability",
     "memory_bytes",
 ]  # fmt: skip
@@ -118,6 +120,16 @@ class Bench:
                 if case.sampling == "1/64":
                     self.costs[case.sketch] = (added[Case(case.sketch, "1")] / 5, added[case] * 64 / 5)
 
+    def bursts(self) -> None:
+        """With bursts of several sizes."""
+        for repetition in range(self.options.repeat):
+            for burst in BURSTS:
+                alone = 0.0
+                for case in [NO_SKETCH, *(Case(sketch, "1/64") for sketch in ("count-min", "count-sketch", "univmon", "member"))]:
+                    result = self.run(case, ["--burst", str(burst)])
+                    alone = result["ns_per_packet"] if case == NO_SKETCH else alone
+                    self.add("bursts", case, repetition, result, burst=burst, added_ns=result["ns_per_packet"] - alone)
+
     def offered(self) -> None:
         """At a fixed rate."""
         for case in [NO_SKETCH, *SKETCHES, *MEMBERS]:
@@ -177,6 +189,13 @@ class Bench:
                 error, named = ("", "") if case == NO_SKETCH else (f"{100 * first['relative_error']:.1f} %", f"{first['named']}")
                 memory_kib = "" if case == NO_SKETCH else f"{first['memory_bytes'] / 1024:.0f} KiB"
                 parts.append(f"| {NAMES[case.sketch]} | {case.sampling} | {ns:.2f} | {median(rows, 'added_ns'):.2f} | {1e3 / ns:.1f} | {error} | {named} | {memory_kib} |")
+        bursts = self.rows_of("bursts")
+        if bursts:
+            parts += ["\n## Added ns per packet by the size of a burst, p = 1/64\n", "| sketch | " + " | ".join(map(str, BURSTS)) + " |", "|---|" + "---:|" * len(BURSTS)]
+            for case, rows in bursts.items():
+                if case != NO_SKETCH:
+                    added = [median([row for row in rows if row["burst"] == burst], "added_ns") for burst in BURSTS]
+                    parts.append(f"| {NAMES[case.sketch]} | " + " | ".join(f"{ns:.2f}" for ns in added) + " |")
         if offered:
             rate = self.options.rate / 1e6
             parts += [f"\n## At {rate:g} M packets/s\n", "| sketch | p | busy | ns/packet in bursts | less than p = 1 | missed |", "|---|---|---:|---:|---:|---:|"]
@@ -271,7 +290,7 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=2e6, help="packets a second of the section offered (2 million)")
     parser.add_argument("--seconds", type=float, default=5, help="seconds of a run between interfaces (5)")
     parser.add_argument("--ring", type=int, default=4096, help="packets that wait in memory (4096)")
-    parser.add_argument("--sections", default="memory,offered,line_rate,af_packet", help="sections, separated by commas (all)")
+    parser.add_argument("--sections", default="memory,bursts,offered,line_rate,af_packet", help="sections, separated by commas (all)")
     parser.add_argument("--output", type=Path, default=ROOT / f"bench/results/{datetime.date.today()}-dpdk-forward", help="beginning of the names of the results")
     parser.add_argument("--thalweg", type=Path, default=ROOT / "target/release/thalweg", help="the program, for the trace")
     parser.add_argument("--forwarder", type=Path, default=ROOT / "target/dpdk-forward/thalweg-dpdk-forward", help="made by make -C examples/dpdk-forward")

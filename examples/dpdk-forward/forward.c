@@ -12,7 +12,11 @@
 #include <rte_mbuf.h>
 #include <rte_pause.h>
 
-enum { BURST = 32 };
+enum {
+	MAX_BURST = 256,
+	/* Packets that are offered at a time. */
+	OFFERED = 32,
+};
 
 static volatile sig_atomic_t stopped;
 
@@ -29,8 +33,8 @@ static uint64_t nanoseconds(uint64_t cycles)
 /* Forwards a burst of a path and returns its packets. The time is that of the counter's clock, in cycles. */
 static inline uint16_t forward_burst(struct forwarder *forwarder, const struct path *path, uint64_t now)
 {
-	struct rte_mbuf *burst[BURST];
-	uint16_t received = rte_eth_rx_burst(path->in, 0, burst, BURST);
+	struct rte_mbuf *burst[MAX_BURST];
+	uint16_t received = rte_eth_rx_burst(path->in, 0, burst, forwarder->burst);
 	if (received == 0)
 		return 0;
 	counter_add(forwarder->counter, burst, received, now);
@@ -106,8 +110,8 @@ static int offer_packets(void *argument)
 	while (!stopped && !(at_end && feeder->loops >= offer->loops && (offer->seconds == 0 || rte_rdtsc() >= end))) {
 		uint64_t due = (uint64_t)((double)(rte_rdtsc() - start) * packets_per_cycle);
 		/* A card also hands over packets in groups, if they come fast. */
-		if (due >= feeder->offered + BURST)
-			at_end = feeder_offer(feeder, BURST);
+		if (due >= feeder->offered + OFFERED)
+			at_end = feeder_offer(feeder, OFFERED);
 		else
 			rte_pause();
 		feeder_drain(feeder);

@@ -16,6 +16,8 @@ struct forwarder {
 	struct path paths[2];
 	unsigned int path_count;
 	struct counter *counter;
+	/* Packets at a time, at most 256. */
+	uint16_t burst;
 	uint64_t packets;
 	/* Packets that the outgoing port did not take. */
 	uint64_t dropped;

@@ -121,7 +121,7 @@ int main(int argc, char **argv)
 	}
 	struct counter counter;
 	counter_create(&counter, &options);
-	struct forwarder forwarder = {.counter = &counter};
+	struct forwarder forwarder = {.counter = &counter, .burst = (uint16_t)options.burst};
 	choose_paths(&forwarder, from_memory, port_count);
 
 	uint64_t start_ns = wall_clock_ns();

@@ -35,6 +35,7 @@ static const char USAGE[] =
 	"  --loops N            send the trace this often [1]\n"
 	"  --ring N             packets that wait in memory, a power of two [4096]\n"
 	"  --segment BYTES      bytes of a packet buffer; a longer packet takes several [2048]\n"
+	"  --burst N            packets that are received, counted and sent at a time, 1 to 256 [32]\n"
 	"  --duration SECONDS   stop after this time, at the end of the trace [no limit]\n"
 	"  --exact              compare the largest 100 flows with exact counts of the trace\n"
 	"  --save FILE          write the sketch for `thalweg sketch`\n"
@@ -130,7 +131,7 @@ static uint32_t inverse_of(const char *text)
 void options_read(struct options *options, int argc, char **argv)
 {
 	enum { SKETCH = 1, ROWS, WIDTH, LEVELS, TOP_K, BITS, SAMPLING, MODE, SHARE, ROW_NS, SAMPLED_ROW_NS, HASH_SEED, SAMPLER_SEED, TRACE, RATE, LOOPS,
-	       RING, SEGMENT, DURATION, EXACT, SAVE, LABEL, JSON, HELP };
+	       RING, SEGMENT, PACKETS, DURATION, EXACT, SAVE, LABEL, JSON, HELP };
 	static const struct option KNOWN[] = {
 		{"sketch", required_argument, NULL, SKETCH},
 		{"rows", required_argument, NULL, ROWS},
@@ -150,6 +151,7 @@ void options_read(struct options *options, int argc, char **argv)
 		{"loops", required_argument, NULL, LOOPS},
 		{"ring", required_argument, NULL, RING},
 		{"segment", required_argument, NULL, SEGMENT},
+		{"burst", required_argument, NULL, PACKETS},
 		{"duration", required_argument, NULL, DURATION},
 		{"exact", no_argument, NULL, EXACT},
 		{"save", required_argument, NULL, SAVE},
@@ -160,7 +162,7 @@ void options_read(struct options *options, int argc, char **argv)
 	};
 	*options = (struct options){
 		.rows = 5, .levels = 16, .top_k = 100, .counter_bits = 32, .inverse_probability = 1,
-		.sampler_seed = 1, .ring = 4096, .segment = 2048, .loops = 1,
+		.sampler_seed = 1, .ring = 4096, .segment = 2048, .loops = 1, .burst = 32,
 	};
 	uint64_t width = 0;
 	int found;
@@ -185,6 +187,7 @@ void options_read(struct options *options, int argc, char **argv)
 		case LOOPS: options->loops = whole("--loops", optarg, 1, 1000000); break;
 		case RING: options->ring = power_of_two("--ring", optarg, 64, 1 << 20); break;
 		case SEGMENT: options->segment = (uint32_t)whole("--segment", optarg, 16, 16384); break;
+		case PACKETS: options->burst = (uint32_t)whole("--burst", optarg, 1, 256); break;
 		case DURATION: options->duration_seconds = positive("--duration", optarg); break;
 		case EXACT: options->exact = true; break;
 		case SAVE: options->save = optarg; break;

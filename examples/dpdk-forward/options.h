@@ -34,6 +34,8 @@ struct options {
 	double rate_pps;
 	/* How often the trace is sent at least. */
 	uint64_t loops;
+	/* Packets that are received, counted and sent at a time at most. */
+	uint32_t burst;
 	/* Seconds, 0 for no limit. A trace is always sent completely. */
 	double duration_seconds;
 
