@@ -123,7 +123,7 @@ fn transport(
             let sequence = u32::from_be_bytes([header[4], header[5], header[6], header[7]]);
             (header_length >= TCP_HEADER_LENGTH).then_some((header_length, sequence, header[13]))?
         }
-        Protocol::UDP if decapsulate && tunnel::is_udp_tunnel(dst_port) => return None,
+        Protocol::UDP if decapsulate && tunnel::is_udp_tunnel(src_port, dst_port) => return None,
         Protocol::UDP => (UDP_HEADER_LENGTH, 0, 0),
         _ => return None,
     };

@@ -1,4 +1,5 @@
-//! Parses link layers, up to the IP header.
+//! Parses link layers, up to the IP header: Ethernet and what it carries, loopback, cooked captures. Other links are in `serial`,
+//! `wireless` and `nflog`.
 
 use crate::flow_key::IpVersion;
 use crate::link_type::LinkType;
@@ -6,7 +7,7 @@ use crate::mac_address::MacAddress;
 use crate::packet::EthernetAddresses;
 use crate::parse::frame_cursor::FrameCursor;
 use crate::parse::ip::Network;
-use crate::parse::{Malformed, Unparsed};
+use crate::parse::{Malformed, Unparsed, nflog, serial, wireless};
 use crate::source::Frame;
 
 /// EtherTypes (IANA "IEEE 802 Numbers") of IP.
@@ -19,8 +20,16 @@ const SERVICE_VLAN: u16 = 0x88A8;
 /// The outer tag of QinQ before 802.1ad.
 const OLD_SERVICE_VLAN: u16 = 0x9100;
 /// MPLS labels (RFC 5332 section 3).
-const MPLS: u16 = 0x8847;
+pub(super) const MPLS: u16 = 0x8847;
 const MPLS_UPSTREAM: u16 = 0x8848;
+/// Backbone service instance tag (IEEE 802.1Q section 9.5, once 802.1ah): another Ethernet frame follows the tag.
+const BACKBONE: u16 = 0x88E7;
+/// VN-Tag of Cisco, once a draft of IEEE 802.1Qbh.
+const VN_TAG: u16 = 0x8926;
+/// Cisco FabricPath: another Ethernet frame follows the tag.
+const FABRIC_PATH: u16 = 0x8903;
+/// Network service header (RFC 8300 section 7).
+const NSH: u16 = 0x894F;
 /// PPPoE session stage (RFC 2516 section 4).
 const PPPOE_SESSION: u16 = 0x8864;
 
@@ -59,6 +68,13 @@ pub(super) fn network<'a>(frame: &Frame<'a>) -> Result<Network<'a>, Unparsed> {
         LinkType::Loop => loopback(rest),
         LinkType::LinuxSll => linux_sll(rest),
         LinkType::LinuxSll2 => linux_sll2(rest),
+        LinkType::Ppp => serial::ppp(rest),
+        LinkType::PppHdlc => serial::ppp_hdlc(rest),
+        LinkType::CiscoHdlc => serial::cisco_hdlc(rest),
+        LinkType::FrameRelay => serial::frame_relay(rest),
+        LinkType::Ieee80211 => wireless::data_frame(rest, false),
+        LinkType::Radiotap => wireless::radiotap(rest),
+        LinkType::Nflog => nflog::nflog(rest),
         LinkType::Other(number) => Err(Unparsed::UnsupportedLinkType(number)),
     }
 }
@@ -84,6 +100,15 @@ pub(super) fn from_ethertype(mut ethertype: u16, mut rest: FrameCursor<'_>) -> R
                 ethertype = u16::from_be_bytes([high, low]);
                 rest = rest.skip(4);
             }
+            VN_TAG => {
+                let &[_, _, _, _, high, low] = rest.header()?;
+                ethertype = u16::from_be_bytes([high, low]);
+                rest = rest.skip(6);
+            }
+            // The tag, and the addresses of the inner frame.
+            BACKBONE => (ethertype, rest) = inner_ethernet(rest.skip(4))?,
+            FABRIC_PATH => (ethertype, rest) = inner_ethernet(rest.skip(2))?,
+            NSH => (ethertype, rest) = service_header(rest)?,
             ..=MAX_LLC_LENGTH => {
                 ethertype = snap(ethertype, rest)?;
                 rest = rest.skip(8);
@@ -92,6 +117,32 @@ pub(super) fn from_ethertype(mut ethertype: u16, mut rest: FrameCursor<'_>) -> R
         }
     }
     Err(Unparsed::NonIp { ethertype })
+}
+
+/// Returns the EtherType of an inner frame, and what follows.
+fn inner_ethernet(rest: FrameCursor<'_>) -> Result<(u16, FrameCursor<'_>), Unparsed> {
+    let header: &[u8; 14] = rest.header()?;
+    Ok((u16::from_be_bytes([header[12], header[13]]), rest.skip(14)))
+}
+
+/// Returns the EtherType of what follows a network service header (RFC 8300 section 2.2): the length in words, then the next protocol.
+pub(super) fn service_header(rest: FrameCursor<'_>) -> Result<(u16, FrameCursor<'_>), Unparsed> {
+    let &[_, length, _, next] = rest.header()?;
+    // A header without a length would not end.
+    let payload = rest.skip(4 * u32::from(length & 0x3F).max(1));
+    match next {
+        1 => Ok((IPV4, payload)),
+        2 => Ok((IPV6, payload)),
+        3 => inner_ethernet(payload),
+        4 => Ok((NSH, payload)),
+        5 => Ok((MPLS, payload)),
+        _ => Err(Unparsed::NonIp { ethertype: NSH }),
+    }
+}
+
+/// Parses LLC and SNAP without a length before them.
+pub(super) fn llc(rest: FrameCursor<'_>) -> Result<Network<'_>, Unparsed> {
+    from_ethertype(snap(LINUX_LLC, rest)?, rest.skip(8))
 }
 
 /// Returns the EtherType after LLC and SNAP (RFC 1042; also IEEE 802.1H's 00-00-F8). Other LLC frames carry no IP.
@@ -106,7 +157,7 @@ fn snap(length: u16, rest: FrameCursor<'_>) -> Result<u16, Unparsed> {
 /// Parses a label stack (RFC 3032 section 2.1), then IP, identified by its version field (RFC 4928).
 ///
 /// Pseudowires are not supported: without a control word they are indistinguishable from other payloads.
-fn mpls(ethertype: u16, mut rest: FrameCursor<'_>) -> Result<Network<'_>, Unparsed> {
+pub(super) fn mpls(ethertype: u16, mut rest: FrameCursor<'_>) -> Result<Network<'_>, Unparsed> {
     for _ in 0..MAX_LABELS {
         let &[_, _, bottom_of_stack, _] = rest.header()?;
         rest = rest.skip(4);
@@ -118,16 +169,10 @@ fn mpls(ethertype: u16, mut rest: FrameCursor<'_>) -> Result<Network<'_>, Unpars
 }
 
 /// Parses a PPPoE session packet (RFC 2516 section 4) with IP (PPP protocol numbers of RFC 1332 and RFC 5072).
-///
-/// The protocol field may be compressed to one byte (RFC 1661 section 6.5), which is odd; the first byte of the whole field is
-/// even.
 fn pppoe(rest: FrameCursor<'_>) -> Result<Network<'_>, Unparsed> {
-    let &[version_and_type, code, _, _, _, _, first] = rest.header()?;
+    let &[version_and_type, code, _, _, _, _, _] = rest.header()?;
     let rest = rest.skip(6);
-    let (protocol, length) = match first & 1 {
-        1 => (u16::from(first), 1),
-        _ => (u16::from_be_bytes(*rest.header()?), 2),
-    };
+    let (protocol, length) = serial::ppp_protocol(rest)?;
     let version = match (version_and_type, code, protocol) {
         (0x11, 0, 0x0021) => IpVersion::V4,
         (0x11, 0, 0x0057) => IpVersion::V6,

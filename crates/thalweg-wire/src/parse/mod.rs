@@ -1,6 +1,6 @@
 //! Parses the headers of frames into [`Packet`]s.
 //!
-//! A frame is parsed from the outside in: the link layer with tags and labels (`link`), the IP header with extensions
+//! A frame is parsed from the outside in: the link layer with tags and labels (`link`, `serial`, `wireless`, `nflog`), the IP header with extensions
 //! (`ipv4`, `ipv6`), optionally tunnels (`tunnel`), and the ports (`transport`). Common packets, TCP or UDP over plain
 //! IP, take a fast path (`fast`).
 //!
@@ -18,10 +18,13 @@ mod ip;
 mod ipv4;
 mod ipv6;
 mod link;
+mod nflog;
+mod serial;
 mod transport;
 mod tunnel;
 mod udp;
 mod unparsed;
+mod wireless;
 
 #[cfg(test)]
 mod tests;
@@ -37,8 +40,8 @@ use crate::source::Frame;
 /// A parser of frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Parser {
-    /// Whether to remove tunnel headers (GRE, ERSPAN, VXLAN, Geneve, IP in IP), so that the key is that of the inner
-    /// packet.
+    /// Whether to remove tunnel headers (GRE, PPTP, WCCP, ERSPAN, VXLAN, Geneve, GTP-U, L2TP, Teredo, IP in IP), so that the
+    /// key is that of the inner packet.
     ///
     /// Up to four nested tunnels. The outer packet is returned if the inner one is not IP, malformed or truncated
     /// before its addresses, or if the outer packet is a fragment.

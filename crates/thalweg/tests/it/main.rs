@@ -7,6 +7,7 @@ mod dashboard;
 mod dpdk_forward;
 mod dpdk_port;
 mod emulate;
+mod encapsulations;
 #[cfg(target_os = "linux")]
 mod endpoint;
 mod exporters;

@@ -43,7 +43,7 @@ pub(super) fn row(frame: &Frame<'_>, decapsulate: bool) -> Result<Record, NoPack
 fn may_be_tunnel(packet: &Packet) -> bool {
     match packet.key.protocol {
         Protocol::TCP => false,
-        Protocol::UDP => is_udp_tunnel(packet.key.dst_port),
+        Protocol::UDP => is_udp_tunnel(packet.key.src_port, packet.key.dst_port),
         other => TUNNELS.contains(&other),
     }
 }
