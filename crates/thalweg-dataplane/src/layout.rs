@@ -64,7 +64,7 @@ pub struct SketchConfig {
     is_long: u32,
     precision: u32,
     mask_v4: u32,
-    padding: u32,
+    is_exact: u32,
     mask_v6: [u64; 2],
     word: [u8; Shape::MAX_ROWS],
     shift: [u8; Shape::MAX_ROWS],
@@ -185,6 +185,8 @@ pub fn plan(specification: &Specification, probabilities: &[Probability]) -> (Co
     let mut bytes = 0;
     for (sketch, spec) in config.sketch.iter_mut().zip(&specification.sketches) {
         *sketch = sketch_config(spec, bytes);
+        let is_register = matches!(spec.kind, SketchKind::HyperLogLog { .. });
+        sketch.is_exact = (is_register || probabilities.iter().all(|p| *p == Probability::ONE)).into();
         bytes += spec.bytes().next_multiple_of(64);
     }
     let tables = gap_tables(&mut config, probabilities);

@@ -171,6 +171,13 @@ impl<K: Key> Reader<K> {
         }
     }
 
+    /// Replaces the time budget of AlwaysLineRate.
+    pub fn set_line_rate(&mut self, line_rate: LineRate) {
+        if let Some(rate) = &mut self.rate {
+            rate.line_rate = line_rate;
+        }
+    }
+
     /// Returns the probability that the sketches use from their next updates on.
     ///
     /// # Panics

@@ -56,7 +56,7 @@ pub(crate) struct SamplingTotals {
     pub(crate) squares: [u64; PROBABILITIES],
     uncounted: [u64; PROBABILITIES],
     pub(crate) excess: u64,
-    excess_squares: u64,
+    pub(crate) excess_squares: u64,
 }
 
 /// Counters of a sketch.

@@ -119,6 +119,19 @@ impl Window {
         frames.saturating_add_signed(excess.saturating_neg())
     }
 
+    /// Returns an upper bound of the variance of [`ip_bytes`](Self::ip_bytes): zero without sampling, else the sum of the squares of
+    /// what each sampled pair stands for.
+    ///
+    /// # Panics
+    /// If there is no such sketch.
+    pub fn ip_bytes_variance(&self, sketch: usize) -> f64 {
+        if self.is_exact(sketch) {
+            return 0.0;
+        }
+        let rows = self.specification.sketches[sketch].kind.rows() as f64;
+        self.difference.sketches[sketch].sampling.excess_squares as f64 / (rows * rows)
+    }
+
     fn statistics(&self, number: usize) -> StreamStatistics {
         let spec = &self.specification.sketches[number];
         let (sampling, totals) = (&self.difference.sketches[number].sampling, &self.difference.totals);

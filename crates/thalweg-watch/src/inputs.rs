@@ -16,7 +16,11 @@ use thiserror::Error;
 use crate::options::WatchOptions;
 
 /// Suffixes of file names. A missing source with one of them is reported as a missing file, not as a missing interface.
-const FILE_SUFFIXES: [&str; 8] = [".pcap", ".pcapng", ".cap", ".dmp", ".gz", ".zst", ".ntar", ".trace"];
+const FILE_SUFFIXES: [&str; 11] =
+    [".pcap", ".pcapng", ".cap", ".dmp", ".gz", ".zst", ".bz2", ".xz", ".lz4", ".ntar", ".trace"];
+
+/// Part of the names of rotated files: `eth0.pcap3`, `eth0.pcap.20261122`.
+const ROTATED: &str = ".pcap";
 
 /// The environment variable with the options of DPDK's EAL.
 const EAL_VARIABLE: &str = "THALWEG_DPDK_EAL";
@@ -78,6 +82,20 @@ pub enum InputError {
         /// The name.
         name: String,
     },
+    /// A directory without captures.
+    #[error("{directory}: no capture files: expected names that end in {} or contain {ROTATED}", FILE_SUFFIXES.join(", "))]
+    NoCaptures {
+        /// The directory.
+        directory: String,
+    },
+    /// A directory that cannot be read.
+    #[error("cannot read the directory {directory}: {source}")]
+    Directory {
+        /// The directory.
+        directory: String,
+        /// The reason.
+        source: std::io::Error,
+    },
     /// Files mixed with interfaces.
     #[error("cannot watch files and interfaces in one run: {file} is a file, {interface} is an interface")]
     Mixed {
@@ -123,6 +141,7 @@ impl Inputs {
                 Some(_) => FileAccess::Buffered,
                 None => FileAccess::Mapped,
             };
+            let files = with_directories(&files)?;
             return open_files(&files, options.capture_filter.as_deref(), access);
         }
         if let (Some(_), [interface, ..]) = (options.replay, interfaces.as_slice()) {
@@ -168,8 +187,39 @@ fn dpdk_options(device: &str, options: &WatchOptions) -> DpdkOptions {
     }
 }
 
+/// Replaces each directory by its capture files, in the order of their names.
+fn with_directories(names: &[&String]) -> Result<Vec<String>, InputError> {
+    let mut files = Vec::new();
+    for &name in names {
+        if !Path::new(name).is_dir() {
+            files.push(name.clone());
+            continue;
+        }
+        let failed = |source| InputError::Directory { directory: name.clone(), source };
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir(name).map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
+            let is_capture = path.file_name().and_then(|name| name.to_str()).is_some_and(is_capture_name);
+            if is_capture && path.is_file() {
+                found.extend(path.to_str().map(str::to_owned));
+            }
+        }
+        if found.is_empty() {
+            return Err(InputError::NoCaptures { directory: name.clone() });
+        }
+        found.sort();
+        files.extend(found);
+    }
+    Ok(files)
+}
+
+fn is_capture_name(name: &str) -> bool {
+    !name.starts_with('.')
+        && (name.contains(ROTATED) || FILE_SUFFIXES.iter().any(|suffix| name.ends_with(suffix)))
+}
+
 /// Opens files. Skips those that cannot be read, unless it is all.
-fn open_files(names: &[&String], filter: Option<&str>, access: FileAccess) -> Result<OpenInputs, InputError> {
+fn open_files(names: &[String], filter: Option<&str>, access: FileAccess) -> Result<OpenInputs, InputError> {
     let (mut inputs, mut skipped, mut first_error) = (Vec::new(), Vec::new(), None);
     for name in names {
         match Input::open_file(name, filter, access) {

@@ -49,7 +49,7 @@ struct sketch {
     __u32 is_long;     // Whether rows take bits of words 2 and 3.
     __u32 precision;   // Of registers.
     __u32 mask_v4;     // Of addresses, in memory order.
-    __u32 padding;
+    __u32 is_exact;    // Whether it is never sampled: all rows are updated at once.
     __u64 mask_v6[2];
     __u8 word[MAX_ROWS];
     __u8 shift[MAX_ROWS];
@@ -349,6 +349,27 @@ INLINE void update(struct state *state, __u32 index, __u64 number, __u32 length,
     }
     __u64 weight = sketch->adds_bytes ? packet->ip_length : 1;
     __u64 excess = (__u64)length - 14 - (is_counted ? packet->ip_length : 0);
+    if (sketch->is_exact) {
+        __u64 added = 0;
+        if (is_counted && kind == REGISTERS) {
+            added = add_to_registers(sketch, counters, digest.low, control->bank);
+        } else if (is_counted) {
+            LOOP (__u32 step = 0; step < MAX_ROWS; step++) {
+                if (step >= rows) break;
+                added += add_to_row(sketch, counters, state->words, *level, step, weight);
+            }
+        }
+        if (is_counted && added < rows) state->reasons[FAULT]++;
+        sampling->uncounted[0] += rows - added;
+        sampling->pairs[0] += rows;
+        sampling->excess += excess * rows;
+        if (config.needs_squares) {
+            sampling->squares[0] += state->squares - sampling->squares_mark;
+            sampling->squares_mark = state->squares;
+        }
+        sampling->next_packet = number + 1;
+        return;
+    }
     LOOP (__u32 step = 0; step < MAX_ROWS; step++) {
         __u32 log2 = sampling->log2, drawn = log2 < PROBABILITIES ? log2 : 0;
         int is_added = 0;

@@ -193,6 +193,31 @@ fn frames_in_several_buffers_are_counted_alike() {
     compare(0, Entry::XdpMultiBuffer);
 }
 
+/// A frame of several pages: its headers are in the first buffer, or its extension headers go on beyond the copied bytes.
+fn jumbo(extension_words: usize) -> Vec<u8> {
+    let mut frame = vec![2; 12];
+    frame.extend([0x86, 0xDD, 0x60, 0, 0, 0, 0x22, 0x60, 60, 64]);
+    frame.extend([0x20; 32]);
+    frame.extend([17, extension_words as u8]);
+    frame.resize(frame.len() + 8 * (extension_words + 1) - 2, 0);
+    frame.extend([0, 7, 0, 9, 0, 0, 0, 0]);
+    frame.resize(8_800 + 54, 1);
+    frame
+}
+
+#[test]
+fn jumbo_frames_are_counted_by_their_first_bytes() {
+    let mut specification = specification(0, KernelKey::FiveTuple);
+    specification.sketches.truncate(1);
+    let Some(kernel) = create_or_skip(specification.clone()) else { return };
+    let frames = [jumbo(0), jumbo(3), jumbo(80)];
+    let frames = run(&kernel, Entry::XdpMultiBuffer, &frames);
+    let window = Reader::<FlowBytes>::new(kernel, &ReaderOptions::default()).end_window(0).window;
+    check(&specification, &window, &packets(&frames));
+    assert_eq!(window.ip_bytes(0), 3 * 8_840);
+    assert_eq!(window.totals().portless, 1);
+}
+
 #[test]
 fn at_tc_the_state_is_the_same() {
     compare(0, Entry::Ingress);

@@ -6,6 +6,7 @@ use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 use thalweg_dataplane::kernel_sketches::Entry;
 use thalweg_dataplane::{DataplaneError, KernelSketches, Specification};
+use thalweg_sketch::Probability;
 
 /// Reports a skipped test on standard error directly, because the test runner captures `eprintln!`.
 pub(crate) fn skip(reason: impl std::fmt::Display) {
@@ -24,6 +25,14 @@ pub(crate) fn pass_verdict(entry: Entry) -> i32 {
 
 /// Creates sketches, or skips the test without the privilege.
 pub(crate) fn create_or_skip(specification: Specification) -> Option<KernelSketches> {
+    create_or_skip_with(specification, &[])
+}
+
+/// The same, with probabilities that the reader may choose.
+pub(crate) fn create_or_skip_with(
+    specification: Specification,
+    probabilities: &[Probability],
+) -> Option<KernelSketches> {
     // The samplers of CPU 0 draw as those of user space with the same seed.
     let mut first = CpuSet::new();
     first.set(0).unwrap();
@@ -31,7 +40,7 @@ pub(crate) fn create_or_skip(specification: Specification) -> Option<KernelSketc
         skip(format_args!("cannot run on CPU 0: {error}"));
         return None;
     }
-    match KernelSketches::create(specification, &[]) {
+    match KernelSketches::create(specification, probabilities) {
         Err(error @ DataplaneError::Privilege) => {
             skip(error);
             None

@@ -12,10 +12,10 @@ use thalweg_dataplane::{Reason, WindowSketch};
 use thalweg_linux::bpf::Link;
 use thalweg_measure::tasks::FlowBytes;
 use thalweg_sketch::nitro::RowWise as _;
-use thalweg_sketch::{Hasher, Probability, RowSketch as _, Shape, UnivMonShape, WithTopK};
+use thalweg_sketch::{Hasher, LineRate, Probability, RowSketch as _, Shape, UnivMonShape, WithTopK};
 
 use crate::frames::{Numbers, mixed, parse};
-use crate::harness::{create_or_skip, run, skip};
+use crate::harness::{create_or_skip, create_or_skip_with, run, skip};
 use crate::wire::{RECEIVER, Wire};
 
 /// The bytes of a UDP packet from 10.0.0.N, the smaller N the more often, so that N = 0 sends half of all.
@@ -254,6 +254,43 @@ fn windows_of_sampled_sketches_have_bounds_that_hold() {
         // The seed is fixed; the interval has 99 % or less.
         assert_eq!(estimate.contains(truth), Some(true), "{estimate:?}, {truth}");
     }
+}
+
+#[test]
+fn the_probability_follows_the_packet_rate() {
+    let mut specification = heavy();
+    specification.sketches[0].counts_bytes = true;
+    let all: Vec<Probability> = (0..=7).filter_map(Probability::new).collect();
+    let Some(kernel) = create_or_skip_with(specification, &all) else { return };
+    let program = kernel.load(Entry::Xdp).unwrap();
+    let line_rate = LineRate { share: 0.1, row_ns: 10.0, sampled_row_ns: 50.0, ..LineRate::default() };
+    let mut reader =
+        Reader::<FlowBytes>::new(kernel, &ReaderOptions { keys: vec![8], line_rate: Some(line_rate) });
+    let frames = udp(30_000);
+    let send = |frames: &[Vec<u8>]| frames.iter().for_each(|frame| drop(program.test_run(frame, 1).unwrap()));
+    reader.poll(0);
+    send(&frames[..10_000]);
+    assert_eq!(reader.probability(0), Probability::ONE);
+    // 10,000 packets in 100 ms: 1 us each for rows, enough for all of them. In 1 ms: 10 ns, a 25th of a sampled row.
+    reader.poll(100_000_000);
+    assert_eq!(reader.probability(0), Probability::ONE);
+    send(&frames[10_000..20_000]);
+    reader.poll(200_000_000);
+    reader.set_line_rate(LineRate { epoch_ns: 1_000_000, ..line_rate });
+    send(&frames[20_000..25_000]);
+    reader.poll(201_500_000);
+    assert!(reader.probability(0) < Probability::ONE, "{}", reader.probability(0));
+    send(&frames[25_000..]);
+    let window = reader.end_window(201_600_000).window;
+    let WindowSketch::CountSketch64(sketch) = window.sketch::<FlowBytes>(0).unwrap() else { panic!() };
+    assert!(thalweg_sketch::RowSketch::statistics(&sketch).is_sampled());
+    let key = <FlowBytes as thalweg_sketch::Key>::from_bytes(&[10, 0, 0, 0]).unwrap();
+    let estimate = sketch.estimate_key(&key);
+    let truth = 46.0 * sent_by(&frames, 0) as f64;
+    assert_eq!(estimate.contains(truth), Some(true), "{estimate:?}, {truth}");
+    let bytes = window.ip_bytes(0) as f64;
+    let deviation = (8.0 * window.ip_bytes_variance(0)).sqrt();
+    assert!((bytes - 46.0 * 30_000.0).abs() <= deviation + 1.0, "{bytes} +- {deviation}");
 }
 
 #[test]

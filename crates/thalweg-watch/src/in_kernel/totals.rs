@@ -3,7 +3,7 @@
 use thalweg_dataplane::Counting;
 use thalweg_dataplane::reader::ReadWindow;
 use thalweg_measure::tasks::FlowBytes;
-use thalweg_sketch::{Estimate, Probability, Uncounted};
+use thalweg_sketch::{CHEBYSHEV_FACTOR, Estimate, Probability, Uncounted};
 use thalweg_wire::Bytes;
 
 use super::states::best_sketch;
@@ -23,10 +23,13 @@ pub struct InKernelTotals {
     pub parsed: u64,
     /// The packets without a key, exact or with bounds.
     pub uncounted: Estimate,
+    /// The bytes of IP packets, exact or with bounds.
+    pub ip_bytes: Estimate,
     /// Keys of sampled packets that were overwritten before they were read: a large key may be missing if there are many.
     pub missed_keys: u64,
     /// The most packets of a window whose counters may be in the neighbouring one, because they arrived while it was read.
     pub skew: u64,
+    ip_bytes_variance: f64,
     sum: Uncounted,
     probabilities: Vec<Probability>,
 }
@@ -40,6 +43,8 @@ impl Default for InKernelTotals {
             memory: Bytes(0),
             parsed: 0,
             uncounted: Estimate::exact(0.0),
+            ip_bytes: Estimate::exact(0.0),
+            ip_bytes_variance: 0.0,
             missed_keys: 0,
             skew: 0,
             sum: Uncounted::default(),
@@ -71,5 +76,15 @@ impl InKernelTotals {
         self.probabilities.dedup();
         let rows = window.window.specification().sketches[sketch].kind.rows();
         self.uncounted = self.sum.estimate(rows, &self.probabilities);
+        self.ip_bytes_variance += window.window.ip_bytes_variance(sketch);
+        let value = self.ip_bytes.value + window.window.ip_bytes(sketch) as f64;
+        self.ip_bytes = match self.ip_bytes_variance {
+            0.0 => Estimate::exact(value),
+            // Chebyshev's inequality.
+            variance => {
+                let deviation = (CHEBYSHEV_FACTOR * variance).sqrt();
+                Estimate::within(value, value - deviation, value + deviation, 1.0 - 1.0 / CHEBYSHEV_FACTOR)
+            }
+        };
     }
 }

@@ -150,6 +150,8 @@ struct InKernelSummary<'a> {
     parsed_packets: u64,
     #[serde(flatten)]
     uncounted: FlatEstimate,
+    #[serde(flatten)]
+    ip_bytes: FlatEstimate,
     missed_keys: u64,
     skew_packets: u64,
     memory_bytes: u64,
@@ -245,7 +247,8 @@ impl<'a> From<&'a InKernelTotals> for InKernelSummary<'a> {
             hook: &totals.hook,
             resumed: totals.is_resumed,
             parsed_packets: totals.parsed,
-            uncounted: FlatEstimate::only("uncounted_packets", totals.uncounted),
+            uncounted: FlatEstimate::one_of_several("uncounted_packets", totals.uncounted),
+            ip_bytes: FlatEstimate::one_of_several("ip_bytes", totals.ip_bytes),
             missed_keys: totals.missed_keys,
             skew_packets: totals.skew,
             memory_bytes: totals.memory.0,
