@@ -143,7 +143,7 @@ fn not_a_capture(file: &str, compression: Option<Compression>, found: &[u8; 4]) 
     let guess = file_type(found).map(|name| format!(" ({name})")).unwrap_or_default();
     format!(
         "{file} is not a capture file: first bytes{unpacked} {:02x} {:02x} {:02x} {:02x}{guess}: expected \
-         pcap (such as d4 c3 b2 a1) or pcapng (0a 0d 0d 0a), plain or compressed with gzip or zstd",
+         pcap (such as d4 c3 b2 a1) or pcapng (0a 0d 0d 0a), plain or compressed with gzip, zstd, bzip2, xz or LZ4",
         found[0], found[1], found[2], found[3]
     )
 }

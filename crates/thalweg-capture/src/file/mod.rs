@@ -1,4 +1,4 @@
-//! Capture files as a packet source: pcap and pcapng, plain or compressed with gzip or zstd, from a path or from a
+//! Capture files as a packet source: pcap and pcapng, plain or compressed, from a path or from a
 //! stream.
 //!
 //! The first bytes of a file decide its type, never its name. A plain regular file is mapped into memory and its

@@ -195,7 +195,6 @@ fn other_files_are_refused_with_name_and_reason() {
         (written(&folder, "notes.pcap", b"dear diary, nothing happened today"), "is not a capture file"),
         (written(&folder, "usb.pcap", &header_alone), "link type 147"),
         (folder.path().join("missing.pcap").to_str().unwrap().to_owned(), "No such file"),
-        (folder.path().to_str().unwrap().to_owned(), "is a directory"),
     ];
     for (source, reason) in cases {
         let run = watch(&["--json", &source]).ended_with(1);
@@ -554,4 +553,19 @@ fn a_closed_pipe_ends_the_program_quietly() {
     let mut stderr = String::new();
     child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
     assert_eq!((status.code(), stderr.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn a_directory_stands_for_its_capture_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().to_str().unwrap();
+    let empty = watch(&["--summary", directory]).ended_with(1).stderr;
+    assert!(empty.contains("no capture files: expected names that end in .pcap, "), "{empty}");
+    let capture = std::fs::read(root().join("examples/two-hosts.pcap")).unwrap();
+    for name in ["b.pcap", "a.pcap3", "notes.txt", ".hidden.pcap"] {
+        std::fs::write(folder.path().join(name), &capture).unwrap();
+    }
+    std::fs::create_dir(folder.path().join("more.pcap")).unwrap();
+    let run = watch(&["--json", directory]).ended_with(0);
+    assert_eq!(number(&run.summary(), "packets"), 2 * 9000);
 }

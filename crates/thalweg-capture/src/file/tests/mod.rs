@@ -64,6 +64,25 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
     zstd::encode_all(bytes, 1).unwrap()
 }
 
+fn bzip2(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn xz(bytes: &[u8]) -> Vec<u8> {
+    let options = lzma_rust2::XzOptions::with_preset(1);
+    let mut encoder = lzma_rust2::XzWriter::new(Vec::new(), options).unwrap();
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn lz4(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = lz4_flex::frame::FrameEncoder::new(Vec::new());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
 /// Compressed in two members or frames.
 fn in_two(compress: impl Fn(&[u8]) -> Vec<u8>, bytes: &[u8]) -> Vec<u8> {
     let (first, second) = bytes.split_at(bytes.len() / 2);
@@ -123,6 +142,12 @@ fn plain_and_compressed_files_give_the_same_frames() {
             in_two(gzip, &plain),
             zstd(&plain),
             in_two(zstd, &plain),
+            bzip2(&plain),
+            in_two(bzip2, &plain),
+            xz(&plain),
+            in_two(xz, &plain),
+            lz4(&plain),
+            in_two(lz4, &plain),
             [&[0x50, 0x2a, 0x4d, 0x18, 2, 0, 0, 0, 9, 9][..], &zstd(&plain)].concat(),
         ] {
             let (read, fault) = read(&bytes);
@@ -253,7 +278,8 @@ fn other_files_are_rejected_with_their_first_bytes() {
         (b"hi", "is truncated: 2 bytes"),
         (&pcap_file(&[])[..20], "is truncated: 20 bytes"),
         (b"time,src,dst\n", "first bytes 74 69 6d 65 (a text file)"),
-        (b"\xfd7zXZ\0\0\0", "(an xz file)"),
+        (&gzip(b"\xfd7zXZ\0\0\0"), "(an xz file)"),
+        (b"\xfd7zXZ\0\0\0", "is truncated: its xz data ends"),
         (b"\x7fELF\x02\x01\x01", "first bytes 7f 45 4c 46: expected pcap"),
         (&gzip(b"time,src,dst\n"), "first bytes after gzip decompression 74 69"),
         (&gzip(&gzip(&pcap_file(&[]))), "(a gzip file)"),
@@ -269,13 +295,13 @@ fn other_files_are_rejected_with_their_first_bytes() {
 #[test]
 fn an_unsupported_link_type_is_rejected() {
     let mut file = pcap_file(&some_frames(3));
-    file[20] = 105;
+    file[20] = 147;
     for bytes in [file.clone(), gzip(&file)] {
         let error = open_error(&bytes);
-        let FileError::UnsupportedLinkType { link_type: 105, offset: 20, .. } = error else {
+        let FileError::UnsupportedLinkType { link_type: 147, offset: 20, .. } = error else {
             panic!("{error}")
         };
-        assert!(error.to_string().contains("expected one of Ethernet (1), Linux cooked v1 (113)"), "{error}");
+        assert!(error.to_string().contains("expected one of 802.11 (105), 802.11 with radiotap (127), "), "{error}");
     }
     let mut stream = FileSource::from_reader("a stream", std::io::Cursor::new(file));
     let (read, fault) = drain(&mut stream);
@@ -314,11 +340,12 @@ proptest! {
 
     #[test]
     fn damaged_files_never_panic(
-        packing in 0..3, ng in any::<bool>(), damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
+        packing in 0usize..6, ng in any::<bool>(), damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
     ) {
         let frames = some_frames(50);
         let plain = if ng { pcapng_file(&frames) } else { pcap_file(&frames) };
-        let mut bytes = match packing { 0 => plain, 1 => gzip(&plain), _ => zstd(&plain) };
+        let pack: [fn(&[u8]) -> Vec<u8>; 6] = [|bytes| bytes.to_vec(), gzip, zstd, bzip2, xz, lz4];
+        let mut bytes = pack[packing](&plain);
         for (index, byte) in damage {
             let index = index.index(bytes.len());
             bytes[index] = byte;
