@@ -55,6 +55,7 @@ impl<K: Key> Counting<K> {
             let (config, _, _) = plan(&specification, &probabilities);
             if let Some(found) = Pin::open(name, &specification, &config)? {
                 let Found { pin, memory, link, is_xdp, before } = found;
+                check_hook(name, hook, is_xdp)?;
                 check_interface(name, &interface, link.target().ok().and_then(|target| target.interface))?;
                 let reader = Reader::resume(specification, config, memory, &reader, before);
                 let attachment = Attachment::of_link(interface, link, is_xdp);
@@ -122,6 +123,16 @@ fn accept_all(interface: &str) -> Result<Socket, DataplaneError> {
         Ok(socket)
     };
     open().map_err(|source| DataplaneError::Promiscuous { interface: interface.to_owned(), source })
+}
+
+/// Checks that pinned sketches are attached where it is requested.
+fn check_hook(name: &PinName, requested: HookChoice, is_xdp: bool) -> Result<(), DataplaneError> {
+    let pinned = if is_xdp { HookChoice::Xdp } else { HookChoice::Tc };
+    if requested == HookChoice::Auto || requested == pinned {
+        return Ok(());
+    }
+    let (pinned, requested) = (pinned.to_string(), requested.to_string());
+    Err(DataplaneError::PinnedDiffers { name: name.to_string(), field: "--hook", pinned, requested })
 }
 
 /// Checks that pinned sketches count the requested interface.

@@ -9,7 +9,7 @@ use thalweg_dataplane::{
     ReaderOptions, SketchKind, SketchSpec, Specification,
 };
 use thalweg_dataplane::{Reason, WindowSketch};
-use thalweg_linux::bpf::Link;
+use thalweg_linux::bpf::{Instruction, Link, Program, ProgramKind};
 use thalweg_measure::tasks::FlowBytes;
 use thalweg_sketch::nitro::RowWise as _;
 use thalweg_sketch::{Hasher, LineRate, Probability, RowSketch as _, Shape, UnivMonShape, WithTopK};
@@ -149,6 +149,25 @@ fn beside_another_xdp_program_tc_is_used() {
 }
 
 #[test]
+fn at_tc_packets_are_counted_that_another_program_accepts_for_good() {
+    let Some(wire) = Wire::create_or_skip() else { return };
+    let Some(_) = create_or_skip(heavy()) else { return };
+    // `r0 = 0; exit`: TCX_PASS, after which later programs do not run.
+    let accept = [(0xb7, 0), (0x95, 0)];
+    let accept = accept.map(|(code, immediate)| Instruction { code, immediate, ..Instruction::default() });
+    let program = Program::load(ProgramKind::Classifier, "accept", "Apache-2.0", &accept).unwrap();
+    let attach = || {
+        let socket = thalweg_linux::socket::Socket::for_ioctls().unwrap();
+        program.attach_to_ingress(socket.interface_index(RECEIVER).unwrap()).unwrap()
+    };
+    let foreign = wire.namespace.within(attach).unwrap();
+    let mut counting = start(&wire, options(HookChoice::Tc, None)).unwrap();
+    wire.send(&udp(300));
+    assert_eq!(window_of(&mut counting, 300).window.totals().packets, 300);
+    assert!(foreign.target().unwrap().interface.is_some());
+}
+
+#[test]
 fn a_removed_interface_or_a_detached_program_ends_the_attachment() {
     let Some(wire) = Wire::create_or_skip() else { return };
     let Some(mut counting) = start(&wire, options(HookChoice::Auto, None)) else { return };
@@ -195,8 +214,11 @@ fn pinned_sketches_count_on_without_a_reader() {
         // Other options are refused by name.
         let mut other = with_pin(hook);
         other.specification.sketches[0].key = KernelKey::DESTINATION;
-        let refused = wire.namespace.within(|| Counting::<FlowBytes>::start(other)).unwrap().unwrap_err();
-        assert!(matches!(refused, DataplaneError::PinnedDiffers { .. }), "{refused}");
+        let elsewhere = if hook == HookChoice::Tc { HookChoice::Xdp } else { HookChoice::Tc };
+        for other in [other, with_pin(elsewhere)] {
+            let refused = wire.namespace.within(|| Counting::<FlowBytes>::start(other)).unwrap().unwrap_err();
+            assert!(matches!(refused, DataplaneError::PinnedDiffers { .. }), "{refused}");
+        }
         wire.namespace.within(|| name.remove()).unwrap().unwrap();
         assert!(!name.exists() && !name.folder().exists());
         assert!(matches!(name.remove().unwrap_err(), DataplaneError::NotPinned { .. }));

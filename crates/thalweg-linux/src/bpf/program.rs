@@ -16,6 +16,9 @@ const ATTACH_TYPE_XDP: u32 = 37;
 /// BPF_TCX_INGRESS.
 const ATTACH_TYPE_INGRESS: u32 = 46;
 
+/// BPF_F_BEFORE, without another program: before all.
+const FLAG_BEFORE: u32 = 1 << 3;
+
 /// BPF_TCX_EGRESS.
 const ATTACH_TYPE_EGRESS: u32 = 47;
 
@@ -164,13 +167,15 @@ impl Program {
         syscall::program_id(&self.descriptor)
     }
 
-    /// Attaches a classifier to the ingress of an interface, while the link is open in any process. It runs after the programs
+    /// Attaches a classifier to the ingress of an interface, while the link is open in any process. It runs before the programs
     /// that are attached already, and before the filters of tc(8). Requires Linux 6.6.
     ///
     /// # Errors
     /// If the interface does not exist, or this process lacks the privilege.
     pub fn attach_to_ingress(&self, interface: i32) -> io::Result<Link> {
-        Ok(Link { descriptor: syscall::create_link(&self.descriptor, interface, ATTACH_TYPE_INGRESS, 0)? })
+        Ok(Link {
+            descriptor: syscall::create_link(&self.descriptor, interface, ATTACH_TYPE_INGRESS, FLAG_BEFORE)?,
+        })
     }
 
     /// Attaches a classifier to the egress of an interface, before the filters of tc(8) and the queue, while the link is open
