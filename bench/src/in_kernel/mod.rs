@@ -251,10 +251,14 @@ fn report(
         options.exponent
     ));
     page.table(&rows);
-    page.paragraph(
-        "[ebpf-sketches](../peers/ebpf-sketches) repeats 4,096 draws and loses the position within a packet after each update, so its rate of \
-         updates is not p, and its errors are mostly bias. Its Count Sketch has a sign here, which the original lacks. It logs no keys.",
-    );
+    let rate = |log2| 1.0 / peer::update_rate(probability(log2).get(), SEED, 1 << 20);
+    page.paragraph(format_args!(
+        "[ebpf-sketches](../peers/ebpf-sketches) repeats 4,096 draws and loses the position within a packet after each update, so it \
+         updates a row with 1/{:.1} instead of 1/16, and with 1/{:.1} instead of 1/64 (simulated with these draws): the signed error shows the bias. Its Count Sketch has a \
+         sign here, which the original lacks. It logs no keys.",
+        rate(4),
+        rate(6)
+    ));
     save_rows(&options.output, "in-kernel", &rows)?;
     save_page(&options.output, "in-kernel", &page)
 }

@@ -37,15 +37,46 @@ fn fasthash64(key: &[u8], seed: u64) -> u64 {
     mix(hash)
 }
 
-/// Clears the sketch, and sets the draws for a probability.
-pub(super) fn prepare(maps: &Maps, probability: f64, seed: u64) -> anyhow::Result<()> {
+/// Returns its draws for a probability.
+fn draws(probability: f64, seed: u64) -> Vec<u32> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let mut value = [0; METADATA_BYTES];
-    for draw in value[16..].chunks_exact_mut(4) {
+    let draw = |_| {
         let uniform = ((random.next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
         let gap =
             if probability < 1.0 { (uniform.ln() / (1.0 - probability).ln()).ceil().max(1.0) } else { 1.0 };
-        draw.copy_from_slice(&(gap as u32).to_ne_bytes());
+        gap as u32
+    };
+    (0..DRAWS).map(draw).collect()
+}
+
+/// Returns the rate at which its loop updates rows with these draws, by simulation of `packets` packets.
+pub(super) fn update_rate(probability: f64, seed: u64, packets: u64) -> f64 {
+    let draws = draws(probability, seed);
+    let (mut position, mut skip, mut updates) = (0, 0u32, 0u64);
+    for _ in 0..packets {
+        if skip >= ROWS as u32 {
+            skip -= ROWS as u32;
+            continue;
+        }
+        let mut row = skip;
+        for _ in 0..ROWS {
+            updates += 1;
+            position = (position + 1) % DRAWS;
+            row += draws[position];
+            if row >= ROWS as u32 {
+                break;
+            }
+        }
+        skip = draws[position] - 1;
+    }
+    updates as f64 / (packets * ROWS as u64) as f64
+}
+
+/// Clears the sketch, and sets the draws for a probability.
+pub(super) fn prepare(maps: &Maps, probability: f64, seed: u64) -> anyhow::Result<()> {
+    let mut value = [0; METADATA_BYTES];
+    for (bytes, draw) in value[16..].chunks_exact_mut(4).zip(draws(probability, seed)) {
+        bytes.copy_from_slice(&draw.to_ne_bytes());
     }
     let open = |name: &str| {
         maps.get(name).with_context(|| format!("no map {name}"))?.try_clone().map_err(Into::into)

@@ -119,7 +119,7 @@ fn attach_xdp(kernel: &KernelSketches, index: i32, flags: u32) -> Result<io::Res
     match kernel.load(Entry::Xdp)?.attach_xdp(index, flags) {
         Err(error) if !is_busy(&error) => match kernel.load(Entry::XdpMultiBuffer) {
             Ok(program) => Ok(program.attach_xdp(index, flags)),
-            // A kernel before 5.18.
+            // The first error tells more.
             Err(_) => Ok(Err(error)),
         },
         attached => Ok(attached),

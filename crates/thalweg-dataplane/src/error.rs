@@ -129,6 +129,7 @@ fn advice(source: &io::Error) -> &'static str {
     match source.raw_os_error() {
         Some(libc::EBUSY | libc::EEXIST) => "; another program is attached there: use --hook tc",
         Some(libc::EOPNOTSUPP) => "; the driver does not support it: use --hook tc",
+        Some(libc::EINVAL) => "; XDP needs Linux 5.18, tc ingress Linux 6.6",
         Some(libc::EPERM) => "; run as root, or with CAP_NET_ADMIN and CAP_BPF",
         _ => "",
     }

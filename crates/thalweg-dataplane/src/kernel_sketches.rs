@@ -28,7 +28,7 @@ pub(crate) const SHARED_MAPS: [&str; 4] = ["states", "cells", "logs", "controls"
 pub enum Entry {
     /// XDP, for frames in one buffer.
     Xdp,
-    /// XDP, also for frames in several buffers (Linux 5.18).
+    /// XDP, also for frames in several buffers.
     XdpMultiBuffer,
     /// The ingress of tc.
     Ingress,
