@@ -60,7 +60,7 @@ pub use estimate::{Bound, CHEBYSHEV_FACTOR, Estimate, median_failure};
 pub use hyper_log_log::{HyperLogLog, RegistersError, SizeError};
 pub use k_ary::KAry;
 pub use merge::MergeError;
-pub use nitro::{Batch, LineRate, Mode, Nitro, Probability, Target, WithTopK};
+pub use nitro::{Batch, LineRate, Mode, Nitro, Offers, Probability, Target, WithTopK};
 pub use noise::Noise;
 pub use parts::Columns;
 pub use rows::{RowSketch, Rows};

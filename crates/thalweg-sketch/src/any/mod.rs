@@ -32,7 +32,7 @@ mod typed;
 pub use error::AnyError;
 pub use settings::{Settings, Size};
 
-use crate::digest::{Hasher, Key as _};
+use crate::digest::Hasher;
 use crate::estimate::Estimate;
 use crate::nitro::{Mode, Probability};
 use crate::state::{AnyState, CombineError, KeyBytes, Kind, Meta};
@@ -111,11 +111,8 @@ impl AnySketch {
         if let Some(weights) = weights.filter(|weights| weights.len() != packets) {
             return Err(AnyError::Weights { weights: weights.len(), keys: packets });
         }
-        let mut bytes = [0; KeyBytes::MAX_LENGTH];
-        self.typed.update_on_demand(packets, weights, &mut |packet| match key(packet, &mut bytes) {
-            0 => None,
-            length => KeyBytes::from_bytes(bytes.get(..length)?),
-        });
+        let read = &mut |packet: usize, bytes: &mut KeyBytes| bytes.write(|bytes| key(packet, bytes));
+        self.typed.update_on_demand(packets, weights, read);
         Ok(())
     }
 

@@ -1,13 +1,13 @@
 //! Kind, shape and mode of a sketch.
 
 use super::error::AnyError;
-use super::typed::{Typed, new_rows};
+use super::typed::{Typed, new_rows, new_univmon};
 use crate::count_min::CountMin;
 use crate::count_sketch::CountSketch;
 use crate::counters::Counter;
 use crate::digest::Hasher;
 use crate::k_ary::KAry;
-use crate::nitro::{Mode, Nitro, Probability, table_bytes};
+use crate::nitro::{Mode, Probability, table_bytes};
 use crate::shape::Shape;
 use crate::state::{AnyState, KeyBytes, Kind, Linear};
 use crate::univmon::{UnivMon, UnivMonShape};
@@ -104,7 +104,7 @@ impl Settings {
             Kind::KAry => new_rows(KAry::<C>::new(rows(KAry::<C>::shape_for)?, hasher), self),
             Kind::UnivMon => {
                 let sketch = UnivMon::<KeyBytes, C>::new(self.univmon_shape::<C>()?, hasher);
-                Box::new(Nitro::new(sketch, self.mode, self.sampler_seed))
+                new_univmon(sketch, self)
             }
             kind @ (Kind::HyperLogLog | Kind::Spread) => return Err(AnyError::NotLinear { kind }),
         })

@@ -10,7 +10,7 @@ use crate::counters::Counter;
 use crate::digest::Hasher;
 use crate::estimate::Estimate;
 use crate::k_ary::KAry;
-use crate::nitro::{Batch as _, Mode, Nitro, Probability, RowWise, WithTopK, largest};
+use crate::nitro::{Batch as _, Mode, Nitro, Offers, Probability, RowWise, WithTopK, largest};
 use crate::rows::RowSketch;
 use crate::state::{AnyState, CombineError, KeyBytes, Kind, Linear, RowState};
 use crate::stream_statistics::StreamStatistics;
@@ -23,7 +23,7 @@ pub(super) trait Typed: Any + Send + Sync {
         &mut self,
         packets: usize,
         weights: Option<&[i64]>,
-        key: &mut dyn FnMut(usize) -> Option<KeyBytes>,
+        read: &mut dyn FnMut(usize, &mut KeyBytes) -> bool,
     );
     fn unsampled(&self) -> u64;
     fn skip(&mut self, packets: u64) -> u64;
@@ -67,87 +67,99 @@ pub(super) trait Queried: RowWise<KeyBytes> + Clone + Send + Sync + 'static {
     fn state(self) -> AnyState<KeyBytes>;
 }
 
-impl<S: Queried> Typed for Nitro<S> {
+/// A sampled sketch, and the keys that wait for its top-k.
+struct Sampled<S> {
+    nitro: Nitro<S>,
+    offers: Offers<KeyBytes>,
+}
+
+impl<S> Sampled<S> {
+    fn new(sketch: S, mode: Mode, seed: u64) -> Sampled<S> {
+        Sampled { nitro: Nitro::new(sketch, mode, seed), offers: Offers::default() }
+    }
+}
+
+impl<S: Queried> Typed for Sampled<S> {
     fn update(&mut self, keys: &Keys<'_>) {
-        Nitro::update(self, keys);
+        self.nitro.update(keys);
     }
 
     fn update_on_demand(
         &mut self,
         packets: usize,
         weights: Option<&[i64]>,
-        key: &mut dyn FnMut(usize) -> Option<KeyBytes>,
+        read: &mut dyn FnMut(usize, &mut KeyBytes) -> bool,
     ) {
-        Nitro::update_on_demand(self, packets, weights, key);
+        self.nitro.update_on_demand(packets, weights, &mut self.offers, read);
     }
 
     fn unsampled(&self) -> u64 {
-        Nitro::unsampled::<KeyBytes>(self)
+        self.nitro.unsampled::<KeyBytes>()
     }
 
     fn skip(&mut self, packets: u64) -> u64 {
-        Nitro::skip::<KeyBytes>(self, packets)
+        self.nitro.skip::<KeyBytes>(packets)
     }
 
     fn uncounted(&self) -> Estimate {
-        Nitro::uncounted::<KeyBytes>(self)
+        self.nitro.uncounted::<KeyBytes>()
     }
 
     fn advance(&mut self, now_ns: u64) {
-        Nitro::advance(self, now_ns);
+        self.nitro.advance(now_ns);
     }
 
     fn set_mode(&mut self, mode: Mode, seed: u64) {
-        *self = Nitro::new(self.sketch().clone(), mode, seed);
+        *self = Sampled::new(self.nitro.sketch().clone(), mode, seed);
     }
 
     fn probability(&self) -> Probability {
-        Nitro::probability(self)
+        self.nitro.probability()
     }
 
     fn hasher(&self) -> Hasher {
-        self.sketch().hasher()
+        self.nitro.sketch().hasher()
     }
 
     fn kind(&self) -> Kind {
-        self.sketch().kind()
+        self.nitro.sketch().kind()
     }
 
     fn statistics(&self) -> &StreamStatistics {
-        self.sketch().statistics()
+        self.nitro.sketch().statistics()
     }
 
     fn saturations(&self) -> u64 {
-        self.sketch().saturations()
+        self.nitro.sketch().saturations()
     }
 
     fn bytes(&self) -> u64 {
-        self.sketch().bytes()
+        self.nitro.sketch().bytes()
     }
 
     fn estimates(&self, keys: &Keys<'_>, take: &mut dyn FnMut(usize, Estimate)) {
-        self.sketch().estimates(keys, take);
+        self.nitro.sketch().estimates(keys, take);
     }
 
     fn largest(&self) -> Vec<(KeyBytes, Estimate)> {
-        self.sketch().largest()
+        self.nitro.sketch().largest()
     }
 
     fn f2(&self) -> Option<Estimate> {
-        self.sketch().f2()
+        self.nitro.sketch().f2()
     }
 
     fn distinct(&self) -> Option<Estimate> {
-        self.sketch().distinct()
+        self.nitro.sketch().distinct()
     }
 
     fn entropy(&self) -> Option<Estimate> {
-        self.sketch().entropy()
+        self.nitro.sketch().entropy()
     }
 
     fn merge(&mut self, other: &dyn Typed) -> Result<(), CombineError> {
         match (other as &dyn Any).downcast_ref::<Self>() {
-            Some(other) => self.sketch_mut().merge(other.sketch()),
+            Some(other) => self.nitro.sketch_mut().merge(other.nitro.sketch()),
             // Different types: the states name the difference.
             None => self.state().merge(&other.state()),
         }
@@ -155,19 +167,31 @@ impl<S: Queried> Typed for Nitro<S> {
 
     fn subtract(&mut self, other: &dyn Typed) -> Result<(), CombineError> {
         match (other as &dyn Any).downcast_ref::<Self>() {
-            Some(other) => self.sketch_mut().subtract(other.sketch()),
+            Some(other) => self.nitro.sketch_mut().subtract(other.nitro.sketch()),
             None => self.state().subtract(&other.state()),
         }
     }
 
     fn clear(&mut self) {
-        self.sketch_mut().clear();
-        self.begin_window();
+        self.nitro.sketch_mut().clear();
+        self.nitro.begin_window();
+        self.offers.clear();
     }
 
     fn state(&self) -> AnyState<KeyBytes> {
-        self.sketch().clone().state()
+        self.nitro.sketch().clone().state()
     }
+}
+
+/// Returns a sampled UnivMon.
+pub(super) fn new_univmon<C: Counter + Send + Sync + 'static>(
+    sketch: UnivMon<KeyBytes, C>,
+    settings: &Settings,
+) -> Box<dyn Typed>
+where
+    AnyState<KeyBytes>: From<Linear<KeyBytes, C>>,
+{
+    Box::new(Sampled::new(sketch, settings.mode, settings.sampler_seed))
 }
 
 /// A sketch of rows, as a variant of [`Linear`].
@@ -374,8 +398,8 @@ where
 {
     let (mode, seed) = (settings.mode, settings.sampler_seed);
     match settings.top_k {
-        0 => Box::new(Nitro::new(sketch, mode, seed)),
-        k => Box::new(Nitro::new(WithTopK::<S, KeyBytes>::new(sketch, k), mode, seed)),
+        0 => Box::new(Sampled::new(sketch, mode, seed)),
+        k => Box::new(Sampled::new(WithTopK::<S, KeyBytes>::new(sketch, k), mode, seed)),
     }
 }
 
@@ -411,6 +435,6 @@ where
     }
 }
 
-fn unsampled<S>(sketch: S) -> Nitro<S> {
-    Nitro::new(sketch, Mode::Fixed(Probability::ONE), 0)
+fn unsampled<S>(sketch: S) -> Sampled<S> {
+    Sampled::new(sketch, Mode::Fixed(Probability::ONE), 0)
 }

@@ -37,6 +37,7 @@ pub use sampler::table_bytes;
 pub use tables::{GapTables, first_gap};
 
 use line_rate::Epoch;
+pub use on_demand::Offers;
 use on_demand::WithoutKey;
 use sampler::Sampler;
 

@@ -4,15 +4,46 @@
 //! the key of each sampled packet of a batch. [`Nitro::unsampled`] tells how many packets pass before the next sampled
 //! one, and [`Nitro::skip`] lets them pass, for programs that see packets one by one.
 
-use super::{EXACT_GROUP, Nitro, RowWise, Sampled};
+use super::{Divisor, Nitro, RowWise, Sampled};
 use crate::digest::{Digest, Key};
 use crate::estimate::Estimate;
 use crate::probability::Probability;
 use crate::stream_statistics::{StreamStatistics, Sums};
 use crate::uncounted::Uncounted;
 
-/// Sampled pairs per group: few, because a burst of a switch has few of them, and each has room for a key.
+/// Sampled pairs per group: few, because a burst of a switch has few of them.
 const GROUP: usize = 8;
+
+/// Keys that wait to be offered to the top-k.
+const OFFERS: usize = 16;
+
+/// Keys of sampled packets that were counted, but not yet offered to the top-k: estimates of many keys together cost less than
+/// one by one, and a burst has few. Keep it beside the sketch, and give it to every call.
+#[derive(Clone, Debug)]
+pub struct Offers<K> {
+    keys: [K; OFFERS],
+    digests: [Digest; OFFERS],
+    filled: usize,
+}
+
+impl<K: Key + Default> Default for Offers<K> {
+    fn default() -> Offers<K> {
+        Offers { keys: [K::default(); OFFERS], digests: [Digest::default(); OFFERS], filled: 0 }
+    }
+}
+
+impl<K: Key> Offers<K> {
+    /// Forgets them, when the sketch is emptied.
+    pub fn clear(&mut self) {
+        self.filled = 0;
+    }
+
+    #[inline(always)]
+    fn flush<S: RowWise<K>>(&mut self, sketch: &mut S) {
+        sketch.offer(&self.digests[..self.filled], |number| self.keys[number]);
+        self.filled = 0;
+    }
+}
 
 /// What was recorded of packets without a key.
 #[derive(Clone, Copy, Debug, Default)]
@@ -32,7 +63,11 @@ impl WithoutKey {
     }
 
     /// Subtracts the estimated weight of these packets, as far as that was not done.
+    #[inline(always)]
     fn withdraw_from(&mut self, statistics: &mut StreamStatistics, rows: u64) {
+        if self.weighted == 0 {
+            return;
+        }
         let more = (self.weighted / rows - self.withdrawn).min(statistics.magnitude());
         statistics.withdraw(more);
         self.withdrawn += more;
@@ -69,10 +104,8 @@ impl<S> Nitro<S> {
         skipped
     }
 
-    /// Counts `packets` packets, and asks for the keys of the sampled ones only: `key(i)` returns `None` if packet i
-    /// has no key, which is recorded ([`Nitro::uncounted`]). Weights are 1, or `weights[i]`.
-    ///
-    /// A sampled packet may be asked for more than once.
+    /// Counts `packets` packets, and asks for the keys of the sampled ones only: `read(i, key)` writes the key of packet i, or
+    /// returns false if it has none, which is recorded ([`Nitro::uncounted`]). Weights are 1, or `weights[i]`.
     ///
     /// # Panics
     /// If there are weights, but not one for each packet.
@@ -80,7 +113,8 @@ impl<S> Nitro<S> {
         &mut self,
         packets: usize,
         weights: Option<&[i64]>,
-        mut key: impl FnMut(usize) -> Option<K>,
+        offers: &mut Offers<K>,
+        mut read: impl FnMut(usize, &mut K) -> bool,
     ) where
         S: RowWise<K>,
     {
@@ -92,10 +126,10 @@ impl<S> Nitro<S> {
         let weight = |packet: usize| weights.map_or(1, |weights| weights[packet]);
         self.in_parts::<K>(packets, sums, |nitro, from, to| {
             if nitro.sampler.probability() == Probability::ONE {
-                nitro.all_on_demand(from, to, &weight, &mut key);
+                nitro.all_on_demand(from, to, &weight, offers, &mut read);
             } else {
                 nitro.sketch.account_mut().record(&sums(from, to), nitro.sampler.probability());
-                nitro.sampled_on_demand(from, to, &weight, &mut key);
+                nitro.sampled_on_demand(from, to, &weight, offers, &mut read);
             }
         });
     }
@@ -119,83 +153,99 @@ impl<S> Nitro<S> {
         from: usize,
         to: usize,
         weight: &impl Fn(usize) -> i64,
-        key: &mut impl FnMut(usize) -> Option<K>,
+        offers: &mut Offers<K>,
+        read: &mut impl FnMut(usize, &mut K) -> bool,
     ) where
         S: RowWise<K>,
     {
         let hasher = self.sketch.hasher();
-        let mut digests = [Digest::default(); EXACT_GROUP];
-        let mut counted = [(0, None); EXACT_GROUP];
-        for begin in (from..to).step_by(EXACT_GROUP) {
-            let end = to.min(begin + EXACT_GROUP);
-            let mut filled = 0;
-            for packet in begin..end {
-                let Some(key) = key(packet) else { continue };
-                digests[filled] = hasher.digest(key.as_bytes());
-                counted[filled] = (packet, Some(key));
-                filled += 1;
+        let mut weights = [0; OFFERS];
+        offers.flush(&mut self.sketch);
+        let mut packet = from;
+        while packet < to {
+            let begin = packet;
+            while packet < to && offers.filled < OFFERS {
+                let slot = offers.filled;
+                if read(packet, &mut offers.keys[slot]) {
+                    offers.digests[slot] = hasher.digest(offers.keys[slot].as_bytes());
+                    weights[slot] = weight(packet);
+                    offers.filled += 1;
+                }
+                packet += 1;
             }
-            let (digests, counted) = (&digests[..filled], &counted[..filled]);
-            let missing = (end - begin - filled) as u64;
+            let missing = (packet - begin - offers.filled) as u64;
             self.without_key.uncounted.record(missing * self.sketch.depth() as u64, Probability::ONE);
-            let sums = Sums::of(counted.iter().map(|&(packet, _)| weight(packet)));
+            let sums = Sums::of(weights[..offers.filled].iter().copied());
             self.sketch.account_mut().record(&sums, Probability::ONE);
-            self.sketch.add_all(digests, &sums, |position| weight(counted[position].0));
-            self.sketch.offer(digests, |position| counted[position].1.expect("a counted packet has a key"));
+            self.sketch.add_all(&offers.digests[..offers.filled], &sums, |position| weights[position]);
+            offers.flush(&mut self.sketch);
         }
     }
 
+    #[inline(always)]
     fn sampled_on_demand<K: Key>(
         &mut self,
         from: usize,
         to: usize,
         weight: &impl Fn(usize) -> i64,
-        key: &mut impl FnMut(usize) -> Option<K>,
+        offers: &mut Offers<K>,
+        read: &mut impl FnMut(usize, &mut K) -> bool,
     ) where
         S: RowWise<K>,
     {
         let hasher = self.sketch.hasher();
         let probability = self.sampler.probability();
-        let (rows, increment) = (self.sketch.depth() as u64, probability.inverse() as i64);
-        let pairs = (to - from) as u64 * rows;
+        let (depth, increment) = (self.sketch.depth() as u64, probability.inverse() as i64);
+        let rows = Divisor::new(depth);
+        let pairs = (to - from) as u64 * depth;
         let mut position = 0;
         let mut group = [Sampled::default(); GROUP];
-        let mut digests = [Digest::default(); GROUP];
-        let mut keys = [None; GROUP];
-        loop {
-            let (mut filled, mut drawn) = (0, 0);
-            let mut last = None;
-            let mut last_key = None;
-            while drawn < GROUP {
-                let Some(pair) = self.sampler.next(&mut position, pairs) else { break };
-                drawn += 1;
-                let packet = from + (pair / rows) as usize;
-                if last != Some(packet) {
-                    last_key = key(packet);
-                    last = Some(packet);
+        let mut filled = 0;
+        // The last packet, and its digest if it has a key.
+        let mut last = (usize::MAX, None);
+        while let Some(pair) = self.sampler.next(&mut position, pairs) {
+            let (packet, row) = rows.divide(pair);
+            let packet = from + packet as usize;
+            if last.0 != packet {
+                if offers.filled == OFFERS {
+                    self.add_group::<K>(&group[..filled], increment, weight);
+                    filled = 0;
+                    offers.flush(&mut self.sketch);
                 }
-                let Some(key) = last_key else {
-                    self.without_key.record_pair(weight(packet), probability);
-                    continue;
-                };
-                let digest = hasher.digest(key.as_bytes());
-                let row = (pair % rows) as usize;
-                let position = self.sketch.locate(row, digest);
-                self.sketch.prefetch(position);
-                self.sketch.prefetch_offer(digest);
-                group[filled] = Sampled { packet, row, position };
-                (digests[filled], keys[filled]) = (digest, Some(key));
-                filled += 1;
+                let slot = offers.filled;
+                last = (packet, None);
+                if read(packet, &mut offers.keys[slot]) {
+                    let digest = hasher.digest(offers.keys[slot].as_bytes());
+                    self.sketch.prefetch_offer(digest);
+                    offers.digests[slot] = digest;
+                    offers.filled += 1;
+                    last.1 = Some(digest);
+                }
             }
-            for sampled in &group[..filled] {
-                self.sketch.add_at(sampled.position, weight(sampled.packet).saturating_mul(increment));
+            let Some(digest) = last.1 else {
+                self.without_key.record_pair(weight(packet), probability);
+                continue;
+            };
+            let position = self.sketch.locate(row as usize, digest);
+            self.sketch.prefetch(position);
+            group[filled] = Sampled { packet, row: row as usize, position };
+            filled += 1;
+            if filled == GROUP {
+                self.add_group::<K>(&group, increment, weight);
+                filled = 0;
             }
-            self.sketch
-                .offer(&digests[..filled], |position| keys[position].expect("a counted packet has a key"));
-            if drawn < GROUP {
-                self.without_key.withdraw_from(self.sketch.account_mut(), rows);
-                return;
-            }
+        }
+        self.add_group::<K>(&group[..filled], increment, weight);
+        self.without_key.withdraw_from(self.sketch.account_mut(), depth);
+    }
+
+    #[inline(always)]
+    fn add_group<K: Key>(&mut self, group: &[Sampled], increment: i64, weight: &impl Fn(usize) -> i64)
+    where
+        S: RowWise<K>,
+    {
+        for sampled in group {
+            self.sketch.add_at(sampled.position, weight(sampled.packet).saturating_mul(increment));
         }
     }
 }

@@ -1,23 +1,56 @@
 //! A key type for programs that do not know the meaning of the keys.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
 use crate::digest::Key;
 
 /// Any key of up to [`KeyBytes::MAX_LENGTH`] bytes; used to merge, print and compare states of any keys.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy)]
 pub struct KeyBytes {
     length: u8,
-    /// Zero beyond the length, so that equal keys are equal.
+    /// Any bytes beyond the length.
     bytes: [u8; KeyBytes::MAX_LENGTH],
 }
 
 impl KeyBytes {
     /// The length of the longest key.
     pub const MAX_LENGTH: usize = 64;
+
+    /// Replaces the key by what `write` writes into the bytes; it returns the length. Returns false for lengths of 0 and above
+    /// [`KeyBytes::MAX_LENGTH`].
+    #[inline(always)]
+    pub fn write(&mut self, write: impl FnOnce(&mut [u8; KeyBytes::MAX_LENGTH]) -> usize) -> bool {
+        let length = write(&mut self.bytes);
+        let is_key = (1..=Self::MAX_LENGTH).contains(&length);
+        self.length = if is_key { length as u8 } else { 0 };
+        is_key
+    }
+}
+
+/// The empty key.
+impl Default for KeyBytes {
+    fn default() -> KeyBytes {
+        KeyBytes { length: 0, bytes: [0; KeyBytes::MAX_LENGTH] }
+    }
+}
+
+impl PartialEq for KeyBytes {
+    fn eq(&self, other: &KeyBytes) -> bool {
+        self.as_bytes() == other.as_bytes()
+    }
+}
+
+impl Eq for KeyBytes {}
+
+impl Hash for KeyBytes {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        self.as_bytes().hash(hasher);
+    }
 }
 
 impl Key for KeyBytes {
+    #[inline(always)]
     fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.length)]
     }

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use thalweg_sketch::{
-    Bound, CountMin, CountSketch, Hasher, LineRate, Mode, Nitro, Probability, RowSketch, Shape, Target,
-    UnivMon, UnivMonShape, WithTopK,
+    Bound, CountMin, CountSketch, Hasher, LineRate, Mode, Nitro, Offers, Probability, RowSketch, Shape,
+    Target, UnivMon, UnivMonShape, WithTopK,
 };
 
 use crate::streams::{FlowKey, Stream};
@@ -37,7 +37,7 @@ proptest! {
         let stream = Stream::zipf(1.1, 500, 100_000);
         let stream = if weighted { stream.in_bytes() } else { stream };
         let mut at_hand = Nitro::new(ranked(), mode, seed);
-        let mut on_demand = at_hand.clone();
+        let (mut on_demand, mut offers) = (at_hand.clone(), Offers::default());
         for (number, batch) in stream.packets.chunks(piece).enumerate() {
             let now_ns = number as u64 * 700;
             at_hand.advance(now_ns);
@@ -45,7 +45,10 @@ proptest! {
             at_hand.update(batch);
             let weights: Vec<i64> = batch.iter().map(|packet| packet.1).collect();
             let weights = weighted.then_some(weights.as_slice());
-            on_demand.update_on_demand(batch.len(), weights, |packet| Some(batch[packet].0));
+            on_demand.update_on_demand(batch.len(), weights, &mut offers, |packet, key| {
+                *key = batch[packet].0;
+                true
+            });
         }
         prop_assert_eq!(at_hand.probability(), on_demand.probability());
         prop_assert_eq!(on_demand.uncounted::<FlowKey>().value, 0.0);
@@ -86,7 +89,10 @@ fn without_sampling_packets_without_a_key_are_left_out_exactly() {
     let keyed: Vec<_> =
         (0..20_000).filter(|&packet| has_key(packet)).map(|packet| stream.packets[packet]).collect();
     rest.update(keyed.as_slice());
-    all.update_on_demand(20_000, None, |packet| has_key(packet).then(|| stream.packets[packet].0));
+    all.update_on_demand(20_000, None, &mut Offers::default(), |packet, key| {
+        *key = stream.packets[packet].0;
+        has_key(packet)
+    });
     assert_eq!(all.sketch(), rest.sketch());
     let uncounted = all.uncounted::<FlowKey>();
     assert_eq!(uncounted.value, (20_000 - keyed.len()) as f64);
@@ -102,9 +108,13 @@ fn sampled_packets_without_a_key_are_estimated_with_a_bound() {
     for seed in 0..200 {
         let sketch = UnivMon::<FlowKey>::new(shape, Hasher::new(seed));
         let mut nitro = Nitro::new(sketch, Mode::Fixed(p(5)), seed);
-        let key = |packet: usize| (!packet.is_multiple_of(3)).then(|| (packet as u32 % 9).to_be_bytes());
+        let mut offers = Offers::default();
         for first in (0..30_000).step_by(100) {
-            nitro.update_on_demand(100, None, |packet| key(first + packet));
+            nitro.update_on_demand(100, None, &mut offers, |packet, key| {
+                let number = first + packet;
+                *key = (number as u32 % 9).to_be_bytes();
+                !number.is_multiple_of(3)
+            });
         }
         let uncounted = nitro.uncounted::<FlowKey>();
         assert!(matches!(uncounted.bound, Bound::Interval { confidence: 0.99, .. }), "{uncounted}");

@@ -19,9 +19,9 @@ use crate::watch;
 /// summary at the end, or JSON lines.
 #[derive(Args, Debug)]
 pub(super) struct WatchArgs {
-    /// Capture files, interfaces, DPDK ports, or `-` for standard input.
+    /// Capture files, directories of them, interfaces, DPDK ports, or `-` for standard input.
     ///
-    /// Files are pcap or pcapng, optionally compressed (.gz, .zst), and are read one after another. Interfaces are
+    /// Files are pcap or pcapng, optionally compressed (.gz, .zst, .bz2, .xz, .lz4), and are read one after another. Interfaces are
     /// captured at the same time and need CAP_NET_RAW. A name with a slash, such as ./eth0, is always a file.
     /// dpdk:DEVICE is a DPDK port, such as dpdk:net_af_packet0,iface=eth0, in builds with the feature dpdk.
     #[arg(required_unless_present = "unpin", value_name = "SOURCE")]
