@@ -269,20 +269,44 @@ fn gap_tables(config: &mut Config, probabilities: &[Probability]) -> Vec<u8> {
     tables
 }
 
+impl SketchConfig {
+    fn description(&self) -> String {
+        let key = match self.key {
+            0 => "5tuple",
+            1 => "src",
+            2 => "dst",
+            _ => "dst+port",
+        };
+        let prefix = match (u32::from_be(self.mask_v4).leading_ones(), self.key) {
+            (bits @ 0..32, 1 | 2) => format!("/{bits}"),
+            _ => String::new(),
+        };
+        let weight = if self.adds_bytes == 1 { ", bytes" } else { "" };
+        match self.kind {
+            REGISTERS => format!("2^{} registers of {key}{prefix}", self.precision),
+            _ => {
+                let (levels, width) = (self.deepest + 1, 1u64 << self.width_log2);
+                let sign = if self.is_signed == 1 { ", signed" } else { "" };
+                format!("{levels} x {} x {width} counters of {key}{prefix}{weight}{sign}", self.rows)
+            }
+        }
+    }
+}
+
 impl Config {
     /// Returns the seed of the hash.
     pub(crate) fn seed(&self) -> u64 {
         self.hash_seed
     }
 
-    /// Returns the shapes of the sketches, for messages.
+    /// Returns shapes, keys and probabilities of the sketches, for messages.
     pub(crate) fn description(&self) -> String {
-        let of_one = |sketch: &SketchConfig| match sketch.kind {
-            REGISTERS => format!("2^{} registers", sketch.precision),
-            _ => format!("{} x {} x {}", sketch.deepest + 1, sketch.rows, 1u64 << sketch.width_log2),
-        };
         let used = self.sketch.iter().take(self.sketches as usize);
-        used.map(of_one).collect::<Vec<_>>().join(", ")
+        let sketches: Vec<String> = used.map(SketchConfig::description).collect();
+        let sampled = (1..PROBABILITIES).filter(|&log2| self.first[log2] > 0);
+        let sampled: Vec<String> = sampled.map(|log2| format!("1/{}", 1u64 << log2)).collect();
+        let sampled = if sampled.is_empty() { "1".to_owned() } else { sampled.join(", ") };
+        format!("({} with p = {sampled})", sketches.join(", "))
     }
 
     /// Returns the first byte of each sketch in the counters of a CPU.

@@ -218,6 +218,8 @@ fn pinned_sketches_count_on_without_a_reader() {
         for other in [other, with_pin(elsewhere)] {
             let refused = wire.namespace.within(|| Counting::<FlowBytes>::start(other)).unwrap().unwrap_err();
             assert!(matches!(refused, DataplaneError::PinnedDiffers { .. }), "{refused}");
+            let message = refused.to_string();
+            assert!(message.contains("counters of src") || message.contains("--hook"), "{message}");
         }
         wire.namespace.within(|| name.remove()).unwrap().unwrap();
         assert!(!name.exists() && !name.folder().exists());
