@@ -330,8 +330,9 @@ keys! {
 keys! {
     /// Flows from files.
     pub struct FlowFile {
-        /// CSV file with START,SOURCE,DESTINATION,BYTES and optionally ,DSCP on each line. Relative paths start at the
-        /// experiment file.
+        /// File with START,SOURCE,DESTINATION,BYTES and optionally ,DSCP on each line, or of ns-3's data centre models
+        /// (SOURCE DESTINATION PRIORITY PORT BYTES START after the number of flows), or a connection matrix of htsim. Relative
+        /// paths start at the experiment file.
         file: String [Text("the name of a file of flows")] needed,
     }
 }

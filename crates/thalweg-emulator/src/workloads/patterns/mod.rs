@@ -7,6 +7,7 @@
 //! | [`Shuffle`] | everybody to everybody else in random order, a few at a time |
 //! | [`Schedule`] | known in advance: stride, random pairings, persistent senders, a file |
 
+mod foreign;
 mod incast;
 mod pairings;
 mod rpc;
@@ -44,7 +45,10 @@ pub const PATTERNS: &[Named] = &[
     Named { name: "random", summary: "each endpoint sends one flow to a random other" },
     Named { name: "staggered", summary: "one flow per endpoint: to its edge router, its pod or another pod" },
     Named { name: "persistent", summary: "n senders to one, flows that never end" },
-    Named { name: "file", summary: "from a CSV file: start,source,destination,bytes[,dscp]" },
+    Named {
+        name: "file",
+        summary: "from a file: start,source,destination,bytes[,dscp]; or of ns-3 or htsim",
+    },
 ];
 
 /// Checks that there are at least `least` endpoints without duplicates.

@@ -2,13 +2,14 @@
 //!
 //! `start` is a time since the start, such as `10ms`, or seconds without a unit. Endpoints are numbers, with or without
 //! the prefix `h`. `bytes` is an amount, such as `1460` or `10MB`, or `forever`. Empty lines, comments after `#`, and
-//! header lines before the first flow are ignored. Lines may be in any order.
+//! header lines before the first flow are ignored. Lines may be in any order. Files of other simulators are read too (`foreign`).
 
 use thalweg_network::EndpointId;
 use thalweg_wire::{Bytes, Nanos, Timestamp};
 use thiserror::Error;
 
 use super::Schedule;
+use super::foreign::Foreign;
 use crate::workloads::{FlowStart, UNBOUNDED};
 
 /// The largest number of flows in a file.
@@ -25,6 +26,26 @@ pub enum FlowFileError {
         line: usize,
         /// Fields on the line.
         fields: usize,
+    },
+    /// Too few fields, or too many, in a file of another simulator.
+    #[error("line {line}: {fields} fields: expected {expected}")]
+    ForeignFields {
+        /// Line number, from 1.
+        line: usize,
+        /// Fields on the line.
+        fields: usize,
+        /// The fields of such files.
+        expected: &'static str,
+    },
+    /// Another number of flows than the file says.
+    #[error("line {line}: {found} flows: expected {expected}, as the first line says")]
+    Count {
+        /// Number of the last line, from 1.
+        line: usize,
+        /// The number that the file says.
+        expected: usize,
+        /// The flows.
+        found: usize,
     },
     /// A field that cannot be read.
     #[error("line {line}: {field} `{text}`: expected {expected}")]
@@ -60,25 +81,34 @@ impl Schedule {
     /// # Errors
     /// The first invalid line.
     pub fn from_text(text: &str, endpoints: usize) -> Result<Schedule, FlowFileError> {
+        if let Some((line, _)) = significant(text).nth(MAX_FLOWS + 2) {
+            return Err(FlowFileError::TooMany { line });
+        }
+        if let Some(foreign) = Foreign::of(text) {
+            return Ok(Schedule::new(foreign.flows(text, endpoints)?));
+        }
         let mut flows = Vec::new();
-        for (number, line) in text.lines().enumerate() {
-            let row = line.split('#').next().unwrap_or_default().trim();
-            if row.is_empty() || (flows.is_empty() && row.starts_with("start,")) {
+        for (number, row) in significant(text) {
+            if flows.is_empty() && row.starts_with("start,") {
                 continue;
             }
-            if flows.len() == MAX_FLOWS {
-                return Err(FlowFileError::TooMany { line: number + 1 });
-            }
-            flows.push(Line { number: number + 1, endpoints }.flow(row)?);
+            flows.push(Line { number, endpoints }.flow(row)?);
         }
         Ok(Schedule::new(flows))
     }
 }
 
+/// The lines with their numbers, without comments and empty lines.
+pub(super) fn significant(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let lines = text.lines().enumerate();
+    let rows = lines.map(|(number, line)| (number + 1, line.split('#').next().unwrap_or_default().trim()));
+    rows.filter(|(_, row)| !row.is_empty())
+}
+
 /// A line, and the range of endpoints.
-struct Line {
-    number: usize,
-    endpoints: usize,
+pub(super) struct Line {
+    pub(super) number: usize,
+    pub(super) endpoints: usize,
 }
 
 impl Line {
@@ -89,17 +119,33 @@ impl Line {
             [start, from, to, bytes, dscp] => (start, from, to, bytes, dscp),
             _ => return Err(FlowFileError::Fields { line: self.number, fields: fields.len() }),
         };
-        let source = self.endpoint("source", from)?;
-        let destination = self.endpoint("destination", to)?;
-        if source == destination {
-            return Err(FlowFileError::ToItself { line: self.number, endpoint: source });
-        }
+        let flow = self.start(from, to, Timestamp(0), 1)?;
         let at = self.field("start", start, "seconds, or a length of time as in 10ms", time)?;
         let bytes =
             self.field("bytes", bytes, "an amount of at least 1 as in 1460 or 10MB, or `forever`", size)?;
         let code_point = |text: &str| text.parse().ok().filter(|dscp| *dscp < 64);
         let dscp = self.field("dscp", dscp, "0 to 63", code_point)?;
-        Ok(FlowStart { at, source, destination, bytes, dscp })
+        Ok(FlowStart { at, bytes, dscp, ..flow })
+    }
+
+    /// Returns a flow between two endpoints.
+    pub(super) fn start(
+        &self,
+        from: &str,
+        to: &str,
+        at: Timestamp,
+        bytes: u64,
+    ) -> Result<FlowStart, FlowFileError> {
+        let source = self.endpoint("source", from)?;
+        let destination = self.endpoint("destination", to)?;
+        if source == destination {
+            return Err(FlowFileError::ToItself { line: self.number, endpoint: source });
+        }
+        Ok(FlowStart { at, source, destination, bytes, dscp: 0 })
+    }
+
+    pub(super) fn foreign_fields(&self, fields: usize, expected: &'static str) -> FlowFileError {
+        FlowFileError::ForeignFields { line: self.number, fields, expected }
     }
 
     fn endpoint(&self, field: &'static str, text: &str) -> Result<EndpointId, FlowFileError> {
@@ -108,7 +154,7 @@ impl Line {
         self.field(field, text, &format!("an endpoint below {}", self.endpoints), known)
     }
 
-    fn field<T>(
+    pub(super) fn field<T>(
         &self,
         field: &'static str,
         text: &str,
