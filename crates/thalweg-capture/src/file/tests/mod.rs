@@ -301,7 +301,10 @@ fn an_unsupported_link_type_is_rejected() {
         let FileError::UnsupportedLinkType { link_type: 147, offset: 20, .. } = error else {
             panic!("{error}")
         };
-        assert!(error.to_string().contains("expected one of 802.11 (105), 802.11 with radiotap (127), "), "{error}");
+        assert!(
+            error.to_string().contains("expected one of 802.11 (105), 802.11 with radiotap (127), "),
+            "{error}"
+        );
     }
     let mut stream = FileSource::from_reader("a stream", std::io::Cursor::new(file));
     let (read, fault) = drain(&mut stream);
@@ -344,8 +347,8 @@ proptest! {
     ) {
         let frames = some_frames(50);
         let plain = if ng { pcapng_file(&frames) } else { pcap_file(&frames) };
-        let pack: [fn(&[u8]) -> Vec<u8>; 6] = [|bytes| bytes.to_vec(), gzip, zstd, bzip2, xz, lz4];
-        let mut bytes = pack[packing](&plain);
+        let pack = match packing { 0 => <[u8]>::to_vec, 1 => gzip, 2 => zstd, 3 => bzip2, 4 => xz, _ => lz4 };
+        let mut bytes = pack(&plain);
         for (index, byte) in damage {
             let index = index.index(bytes.len());
             bytes[index] = byte;
