@@ -1,4 +1,4 @@
-//! The structures that programs and reader share, as in `kernel/sketch.h`.
+//! The structures that programs and reader share, as in `kernel/state.h`.
 
 use std::mem::offset_of;
 
