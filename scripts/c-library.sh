@@ -3,6 +3,7 @@
 #
 # PREFIX/include/thalweg_sketch.h, PREFIX/lib/libthalweg_sketch.a and .so, PREFIX/lib/pkgconfig/thalweg_sketch.pc. PROFILE is
 # release (the default) or dev. The shared library is linked here from the static one, because its symbols have versions.
+# THALWEG_C_ARCHIVE names a static library that is built already.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -21,7 +22,11 @@ case $PROFILE in
     ;;
 esac
 
-cargo build --quiet --profile "$PROFILE" -p thalweg-c
+archive=${THALWEG_C_ARCHIVE:-}
+if [ -z "$archive" ]; then
+  cargo build --quiet --profile "$PROFILE" -p thalweg-c
+  archive=$TARGET/$folder/libthalweg_c.a
+fi
 version=$(sed -n '/^\[workspace.package\]/,/^\[/ s/^version = "\(.*\)"/\1/p' Cargo.toml)
 # The number of the interface: the version of the symbols.
 interface=$(sed -n 's/^THALWEG_\([0-9]*\) {/\1/p' $CRATE/thalweg_sketch.map | tail -n1)
@@ -29,12 +34,12 @@ system_libraries="-lpthread -ldl -lm"
 
 mkdir -p "$PREFIX/include" "$PREFIX/lib/pkgconfig"
 install -m 644 $CRATE/include/thalweg_sketch.h "$PREFIX/include/"
-install -m 644 "$TARGET/$folder/libthalweg_c.a" "$PREFIX/lib/libthalweg_sketch.a"
+install -m 644 "$archive" "$PREFIX/lib/libthalweg_sketch.a"
 shared=libthalweg_sketch.so
 # shellcheck disable=SC2086 # several options
 ${CC:-cc} -shared -o "$PREFIX/lib/$shared.$interface.$version" \
   -Wl,-soname,$shared."$interface" -Wl,--version-script=$CRATE/thalweg_sketch.map \
-  -Wl,--whole-archive "$TARGET/$folder/libthalweg_c.a" -Wl,--no-whole-archive \
+  -Wl,--whole-archive "$archive" -Wl,--no-whole-archive \
   -Wl,--gc-sections -Wl,-z,relro,-z,now -Wl,-z,defs -lgcc_s $system_libraries -lc
 ln -sf "$shared.$interface.$version" "$PREFIX/lib/$shared.$interface"
 ln -sf "$shared.$interface" "$PREFIX/lib/$shared"

@@ -36,6 +36,8 @@ scripts/dashboard.sh check >"$dashboard_log" 2>&1 &
 dashboard=$!
 # The tests, and the Python module beside them; no examples, which clippy has checked.
 step cargo build "${workspace[@]}" --lib --bins --tests
+# Not built again for the tests of the C library, which would wait for Clippy's lock of the build folder.
+export THALWEG_C_ARCHIVE=${CARGO_TARGET_DIR:-$PWD/target}/debug/libthalweg_c.a
 echo "==> scripts/python.sh test (beside the compiler)"
 wait "$python" || status=$?
 python=
@@ -77,9 +79,10 @@ cat "$lints"
 echo "==> scripts/dashboard.sh test (beside the tests)"
 wait "$dashboard" || status=$?
 tee -a "$log" <"$dashboard_log"
-# DPDK is not installed for this: it has 200 packages. One crate is compiled again.
+# DPDK is not installed for this: it has 200 packages. One crate is compiled again; no more, as long as this command and the
+# one above need cbindgen, the only program here whose libraries are those of procedural macros.
 if pkg-config --exists libdpdk 2>/dev/null; then
-  step cargo test "${workspace[@]}" --features thalweg-capture/dpdk --test dpdk 2>&1 | tee -a "$log" || status=$?
+  step cargo test "${workspace[@]}" --features thalweg-capture/dpdk --test dpdk --test header 2>&1 | tee -a "$log" || status=$?
 else
   echo "skipped: dpdk: there is no libdpdk" | tee -a "$log"
 fi

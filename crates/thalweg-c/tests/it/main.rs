@@ -3,5 +3,4 @@
 #![cfg(target_os = "linux")]
 
 mod arguments;
-mod header;
 mod programs;
