@@ -15,7 +15,7 @@
 //! | `ideal_fct` | flow completion times in an idle network |
 //! | [`results`], `summary` | the measurements |
 //! | [`json`], [`files`], [`plots`] | output for programs, and the files of `--output` |
-//! | [`sweep`] | the runs of a sweep |
+//! | [`sweep`] | the runs of a sweep; [`seeds`] has means over those that differ only in their seed |
 
 #![forbid(unsafe_code)]
 
@@ -31,6 +31,7 @@ pub mod plots;
 mod recorder;
 pub mod results;
 mod run;
+pub mod seeds;
 mod summary;
 pub mod sweep;
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::columns::Row;
-use super::sweep::{CLASS_COLUMNS, COLUMNS, CSV_FILE, JSON_FILE};
+use super::sweep::{CLASS_COLUMNS, COLUMNS, CSV_FILE, JSON_FILE, SEEDS_FILE};
 use crate::results::{DropRow, FlowRow, LinkRow, QueueRow};
 
 const BEGINNING: &str = "\
@@ -86,6 +86,12 @@ fn describe_sweep(page: &mut String) {
     for column in &CLASS_COLUMNS {
         row(page, &format!("CLASS_{}", column.name), column.unit, column.meaning);
     }
+    let seeds = format!(
+        "\nIf the seed is swept (`--sweep seed=1..10`), `DIR/{SEEDS_FILE}` has a line for each combination of the other keys: \
+         the number of\nruns, and for each figure above its mean over the seeds and, as `NAME_ci95`, half the width of its 95 % \
+         confidence interval (Student's t).\nPlots show the same means and intervals.\n"
+    );
+    page.push_str(&seeds);
 }
 
 fn row(page: &mut String, name: &str, unit: &str, meaning: &str) {

@@ -6,9 +6,12 @@ use std::path::{Path, PathBuf};
 use super::{WriteError, write_text};
 use crate::json;
 use crate::results::{QueueUse, Results, SIZE_CLASSES, SizeClassRow, SweepResults, SweepRun};
+use crate::seeds::{self, Group, Mean};
 
 /// Name of the table as CSV.
 pub(super) const CSV_FILE: &str = "runs.csv";
+/// Name of the table of means over seeds.
+pub(super) const SEEDS_FILE: &str = "seeds.csv";
 /// Name of the table as JSON lines.
 pub const JSON_FILE: &str = "runs.jsonl";
 
@@ -112,7 +115,50 @@ pub(super) const CLASS_COLUMNS: [ClassColumn; 6] = [
 pub fn write_sweep(folder: &Path, results: &SweepResults) -> Result<Vec<PathBuf>, WriteError> {
     fs::create_dir_all(folder).map_err(|source| WriteError::Folder { folder: folder.to_owned(), source })?;
     let table = table(results).map_err(|source| WriteError::Csv { path: folder.join(CSV_FILE), source })?;
-    Ok(vec![write_text(folder, CSV_FILE, table)?, write_text(folder, JSON_FILE, json::lines(results))?])
+    let mut paths =
+        vec![write_text(folder, CSV_FILE, table)?, write_text(folder, JSON_FILE, json::lines(results))?];
+    if let Some((keys, groups)) = seeds::groups(results) {
+        let table = means(results, &keys, &groups);
+        let table = table.map_err(|source| WriteError::Csv { path: folder.join(SEEDS_FILE), source })?;
+        paths.push(write_text(folder, SEEDS_FILE, table)?);
+    }
+    Ok(paths)
+}
+
+/// Returns the means over seeds as CSV: a line for each combination of the other keys, and for each figure its mean and half the
+/// width of its 95 % confidence interval.
+fn means(results: &SweepResults, keys: &[String], groups: &[Group]) -> Result<Vec<u8>, csv::Error> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    let mut figures: Vec<(String, Box<dyn Fn(&SweepRun) -> String>)> = Vec::new();
+    for column in COLUMNS.iter().filter(|column| !column.unit.is_empty() && column.name != "duration_ns") {
+        figures.push((column.name.to_owned(), Box::new(column.value)));
+    }
+    for (class, _) in SIZE_CLASSES {
+        for column in &CLASS_COLUMNS {
+            let of_class = move |run: &SweepRun| {
+                let row = run.results.summary.sizes.iter().find(|row| row.class == class);
+                row.map(column.value).unwrap_or_default()
+            };
+            figures.push((format!("{class}_{}", column.name), Box::new(of_class)));
+        }
+    }
+    let mut header = keys.to_vec();
+    header.push("runs".to_owned());
+    header.extend(figures.iter().flat_map(|(name, _)| [name.clone(), format!("{name}_ci95")]));
+    writer.write_record(&header)?;
+    for group in groups {
+        let mut cells = group.values.clone();
+        cells.push(group.runs.len().to_string());
+        for (_, figure) in &figures {
+            let values = group.runs.iter().filter_map(|&run| figure(&results.runs[run]).parse().ok());
+            let mean = Mean::of(values);
+            cells.push(mean.map_or_else(String::new, |mean| mean.mean.to_string()));
+            let half_width = mean.and_then(|mean| mean.half_width);
+            cells.push(half_width.map_or_else(String::new, |half| half.to_string()));
+        }
+        writer.write_record(&cells)?;
+    }
+    writer.into_inner().map_err(|error| error.into_error().into())
 }
 
 /// Returns the table as CSV. Values that a run does not have are empty.

@@ -2,7 +2,7 @@
 //!
 //! The horizontal axis is the key with the most numeric values; if no key is numeric, the one with the most values,
 //! side by side. Each combination of the other keys' values is a line. Runs that differ only in their seed become their
-//! mean, with a bar from minimum to maximum.
+//! mean, with a bar for its 95 % confidence interval.
 
 use thalweg_plot::axis::Axis;
 use thalweg_plot::page::shortened;
@@ -10,6 +10,7 @@ use thalweg_plot::panel::Line;
 use thalweg_plot::quantity::number;
 
 use crate::results::SweepResults;
+use crate::seeds::Mean;
 
 /// Characters of a name that fit.
 const MAX_NAME: usize = 40;
@@ -70,7 +71,7 @@ impl Grid {
 
     /// Describes the runs in one line.
     pub(super) fn subtitle(&self, results: &SweepResults) -> String {
-        let seeds = "means over seeds, bars from the least to the most".to_owned();
+        let seeds = "means over seeds, bars are 95 % confidence intervals".to_owned();
         let runs = format!("{} runs", number(results.runs.len() as f64));
         let seeds = self.has_seeds.then_some(seeds);
         [runs].into_iter().chain(self.constants.iter().cloned()).chain(seeds).collect::<Vec<_>>().join("; ")
@@ -84,11 +85,10 @@ impl Grid {
         placed.sort_by(|left, right| left.0.total_cmp(&right.0).then(left.1.total_cmp(&right.1)));
         let mut drawn = Line { style: line, ..Line::default() };
         for runs in placed.chunk_by(|left, right| left.0 == right.0) {
-            let (x, low, high) = (runs[0].0, runs[0].1, runs[runs.len() - 1].1);
-            drawn.points.push((x, runs.iter().map(|run| run.1).sum::<f64>() / runs.len() as f64));
-            if runs.len() > 1 {
-                drawn.bars.push((x, low, high));
-            }
+            let (x, mean) = (runs[0].0, Mean::of(runs.iter().map(|run| run.1)));
+            let Some(Mean { mean, half_width }) = mean else { continue };
+            drawn.points.push((x, mean));
+            drawn.bars.extend(half_width.map(|half| (x, mean - half, mean + half)));
         }
         drawn
     }

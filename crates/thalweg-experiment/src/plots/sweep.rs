@@ -4,7 +4,7 @@ use thalweg_plot::DrawError;
 use thalweg_plot::axis::Axis;
 use thalweg_plot::figure::{self, Legend};
 use thalweg_plot::page::Heading;
-use thalweg_plot::panel::Panel;
+use thalweg_plot::panel::{Line, Panel};
 use thalweg_plot::quantity::{number, percent};
 
 use super::flows::sizes_of_class;
@@ -117,11 +117,19 @@ fn panel(grid: &Grid, results: &SweepResults, metric: &Metric) -> Option<Panel> 
     if !values.iter().any(|value| value.is_finite()) {
         return None;
     }
+    let mut lines: Vec<Line> = (0..grid.lines.len()).map(|line| grid.line(line, &values)).collect();
+    // No metric is negative.
+    let least = values.iter().copied().filter(|&value| value > 0.0).fold(f64::INFINITY, f64::min);
+    let floor = if metric.may_be_logarithmic && least.is_finite() { least } else { 0.0 };
+    for bar in lines.iter_mut().flat_map(|line| &mut line.bars) {
+        bar.1 = bar.1.max(floor);
+    }
+    let bars = lines.iter().flat_map(|line| &line.bars).flat_map(|&(_, low, high)| [low, high]);
+    let shown = || values.iter().copied().chain(bars.clone());
     let y = match metric.may_be_logarithmic {
-        true => Axis::fitting(values.iter().copied(), LINEAR_SPREAD, 5, metric.label),
-        false => Axis::from_zero(values.iter().copied().fold(0.0, f64::max), 5, metric.label),
+        true => Axis::fitting(shown(), LINEAR_SPREAD, 5, metric.label),
+        false => Axis::from_zero(shown().fold(0.0, f64::max), 5, metric.label),
     };
-    let lines = (0..grid.lines.len()).map(|line| grid.line(line, &values)).collect();
     Some(Panel {
         title: metric.title.clone(),
         x_title: grid.x_name.clone(),

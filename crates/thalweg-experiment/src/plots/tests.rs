@@ -318,11 +318,14 @@ fn runs_that_differ_in_their_seed_alone_become_one_dot_with_a_bar() {
 }
 
 #[test]
-fn lines_join_means_with_bars_from_min_to_max() {
+fn lines_join_means_with_confidence_intervals() {
     let grid = grid::Grid::of(&sweep(&["load", "seed"], &[&["0.4", "0.2"], &["1", "2", "3"]])).unwrap();
     let line = grid.line(0, &[2.0, 6.0, 1.0, f64::NAN, 5.0, f64::NAN]);
     assert_eq!(line.points, [(0.2, 5.0), (0.4, 3.0)]);
-    assert_eq!(line.bars, [(0.4, 1.0, 6.0)]);
+    // Three runs of 2, 6 and 1: a deviation of sqrt(7), and 4.303 of Student's t with two degrees of freedom.
+    let half = 4.303 * (7.0f64 / 3.0).sqrt();
+    let [(x, low, high)] = line.bars[..] else { panic!("{:?}", line.bars) };
+    assert!(x == 0.4 && (low - (3.0 - half)).abs() < 1e-9 && (high - (3.0 + half)).abs() < 1e-9);
 }
 
 #[test]
