@@ -125,11 +125,14 @@ pub fn write_sweep(folder: &Path, results: &SweepResults) -> Result<Vec<PathBuf>
     Ok(paths)
 }
 
+/// A figure of a run; empty if the run has none.
+type Figure = Box<dyn Fn(&SweepRun) -> String>;
+
 /// Returns the means over seeds as CSV: a line for each combination of the other keys, and for each figure its mean and half the
 /// width of its 95 % confidence interval.
 fn means(results: &SweepResults, keys: &[String], groups: &[Group]) -> Result<Vec<u8>, csv::Error> {
     let mut writer = csv::Writer::from_writer(Vec::new());
-    let mut figures: Vec<(String, Box<dyn Fn(&SweepRun) -> String>)> = Vec::new();
+    let mut figures: Vec<(String, Figure)> = Vec::new();
     for column in COLUMNS.iter().filter(|column| !column.unit.is_empty() && column.name != "duration_ns") {
         figures.push((column.name.to_owned(), Box::new(column.value)));
     }
