@@ -2,15 +2,12 @@
 
 use crate::results::SweepResults;
 
-/// The probability that an interval has the mean over all seeds.
-pub const CONFIDENCE: f64 = 0.95;
-
 /// A mean over seeds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mean {
     /// The mean of the runs.
     pub mean: f64,
-    /// Half the width of the interval, by Student's t; `None` for one run.
+    /// Half the width of its 95 % confidence interval, by Student's t; `None` for one run.
     pub half_width: Option<f64>,
 }
 
