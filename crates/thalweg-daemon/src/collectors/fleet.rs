@@ -121,6 +121,11 @@ impl PreparedCollector {
 }
 
 impl Fleet {
+    /// Creates a fleet without collectors, whose collectors publish events and answer requests, and write no files.
+    pub fn without_writers(parts: FleetParts) -> Fleet {
+        Fleet::new(parts, Sinks::default())
+    }
+
     /// Creates a fleet without collectors.
     pub(crate) fn new(parts: FleetParts, sinks: Sinks) -> Fleet {
         Fleet { parts, sinks, shared: None, running: Vec::new(), stats: BTreeMap::new() }

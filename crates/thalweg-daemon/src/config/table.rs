@@ -160,7 +160,9 @@ section! {
         /// With interface: memory for frames that wait to be read, allocated and locked at the start. With AF_PACKET
         /// a frame takes about 288 bytes, with AF_XDP 2 KiB. The default holds 12.5 ms of frames of 800 bytes at
         /// monitor_rate, or else at the rate that the network card reports. Frames that find it full are counted
-        /// as kernel_drops. Increase it for virtual interfaces with more than 150,000 packets/s.
+        /// as kernel_drops. Increase it, or give monitor_rate, for virtual interfaces with more than 150,000
+        /// packets/s, and increase it on a host whose processors have other work: a collector may then wait
+        /// longer than 12.5 ms for its turn.
         ring_size: Bytes [Amount] or "by the rate of the port: 4MiB up to 1 Gbit/s and if unknown, 8MiB at 10 Gbit/s, up to 64MiB; with AF_XDP 64MiB from 10 Gbit/s on",
         /// With interface and AF_PACKET: maximum time that the kernel may batch packets, 1 ms to 1 s. It adds
         /// to the delay of events at low packet rates.
