@@ -123,7 +123,7 @@ pub trait RowSketch: Sized {
     #[inline(always)]
     fn rough_mean(&self) -> i64 {
         match (Self::SIGNED, self.reading()) {
-            (false, Reading::Median) => self.statistics().total() / self.shape().width() as i64,
+            (false, Reading::Median) => self.statistics().total() >> self.shape().width().trailing_zeros(),
             _ => 0,
         }
     }

@@ -103,9 +103,9 @@ impl<C: Counter> Counters<C> {
         }
     }
 
-    /// Adds to the counter at `index`.
+    /// Adds to the counter at `index`. Returns its new value.
     #[inline(always)]
-    pub(crate) fn add_at(&mut self, index: usize, weight: i64) {
+    pub(crate) fn add_at(&mut self, index: usize, weight: i64) -> C {
         let cell = &mut self.cells[index];
         match cell.checked_plus(weight) {
             Some(sum) => *cell = sum,
@@ -115,6 +115,7 @@ impl<C: Counter> Counters<C> {
             }
         }
         self.headroom = self.headroom.saturating_sub_unsigned(weight.unsigned_abs());
+        *cell
     }
 
     /// Adds `weight(i)` to all rows of the key of `digests[i]`, with the row's sign if `SIGNED`.

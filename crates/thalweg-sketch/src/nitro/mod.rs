@@ -291,13 +291,19 @@ impl<S> Nitro<S> {
                 *digest = batch.digest(sampled.packet, hasher);
                 sampled.position = self.sketch.locate(sampled.row, *digest);
                 self.sketch.prefetch(sampled.position);
-                self.sketch.prefetch_offer(*digest);
             }
-            for sampled in &group[..filled] {
-                let weight = batch.weight(sampled.packet).saturating_mul(increment);
-                self.sketch.add_at(sampled.position, weight);
+            // The pairs whose keys are offered move to the front.
+            let mut offered = 0;
+            for number in 0..filled {
+                let (Sampled { packet, position, .. }, digest) = (group[number], digests[number]);
+                let weight = batch.weight(packet).saturating_mul(increment);
+                if self.sketch.add_at(position, weight) {
+                    self.sketch.prefetch_offer(digest);
+                    (group[offered], digests[offered]) = (group[number], digest);
+                    offered += 1;
+                }
             }
-            self.sketch.offer(&digests[..filled], |position| batch.key(group[position].packet));
+            self.sketch.offer(&digests[..offered], |position| batch.key(group[position].packet));
             if filled < GROUP {
                 return;
             }

@@ -4,45 +4,96 @@
 //! the key of each sampled packet of a batch. [`Nitro::unsampled`] tells how many packets pass before the next sampled
 //! one, and [`Nitro::skip`] lets them pass, for programs that see packets one by one.
 
-use super::{Divisor, Nitro, RowWise, Sampled};
-use crate::digest::{Digest, Key};
+use super::{CounterIndex, Divisor, Nitro, RowWise};
+use crate::digest::{Digest, Hasher, Key};
 use crate::estimate::Estimate;
 use crate::probability::Probability;
+use crate::shape::Shape;
 use crate::stream_statistics::{StreamStatistics, Sums};
 use crate::uncounted::Uncounted;
 
-/// Sampled pairs per group: few, because a burst of a switch has few of them.
+/// Sampled pairs per group: few, because a burst of a switch has few of them. The last packet may add all its rows.
 const GROUP: usize = 8;
 
 /// Keys that wait to be offered to the top-k.
 const OFFERS: usize = 16;
 
-/// Keys of sampled packets that were counted, but not yet offered to the top-k: estimates of many keys together cost less than
-/// one by one, and a burst has few. Keep it beside the sketch, and give it to every call.
+/// Keys on their way to the top-k: those of sampled packets, and of these the ones that wait to be offered. Estimates of many
+/// keys together cost less than one by one, and a burst has few. Keep it beside the sketch, and give it to every call.
 #[derive(Clone, Debug)]
 pub struct Offers<K> {
-    keys: [K; OFFERS],
-    digests: [Digest; OFFERS],
+    waiting: Keys<K, OFFERS>,
+    /// Of the present group.
+    sampled: Keys<K, GROUP>,
+}
+
+#[derive(Clone, Debug)]
+struct Keys<K, const N: usize> {
+    keys: [K; N],
+    digests: [Digest; N],
     filled: usize,
+}
+
+impl<K: Key + Default, const N: usize> Default for Keys<K, N> {
+    fn default() -> Self {
+        Keys { keys: [K::default(); N], digests: [Digest::default(); N], filled: 0 }
+    }
+}
+
+impl<K: Key, const N: usize> Keys<K, N> {
+    /// Reads a key with `read` and hashes it. Returns its digest, or `None` if there is no key.
+    #[inline(always)]
+    fn read(&mut self, hasher: Hasher, read: impl FnOnce(&mut K) -> bool) -> Option<Digest> {
+        let key = &mut self.keys[self.filled];
+        read(key).then(|| {
+            let digest = hasher.digest(key.as_bytes());
+            self.digests[self.filled] = digest;
+            self.filled += 1;
+            digest
+        })
+    }
 }
 
 impl<K: Key + Default> Default for Offers<K> {
     fn default() -> Offers<K> {
-        Offers { keys: [K::default(); OFFERS], digests: [Digest::default(); OFFERS], filled: 0 }
+        Offers { waiting: Keys::default(), sampled: Keys::default() }
     }
 }
 
 impl<K: Key> Offers<K> {
     /// Forgets them, when the sketch is emptied.
     pub fn clear(&mut self) {
-        self.filled = 0;
+        self.waiting.filled = 0;
+    }
+
+    /// Adds a key of the present group.
+    #[inline(always)]
+    fn push<S: RowWise<K>>(&mut self, number: usize, sketch: &mut S) {
+        if self.waiting.filled == OFFERS {
+            self.flush(sketch);
+        }
+        let slot = self.waiting.filled;
+        sketch.prefetch_offer(self.sampled.digests[number]);
+        self.waiting.keys[slot] = self.sampled.keys[number];
+        self.waiting.digests[slot] = self.sampled.digests[number];
+        self.waiting.filled += 1;
     }
 
     #[inline(always)]
     fn flush<S: RowWise<K>>(&mut self, sketch: &mut S) {
-        sketch.offer(&self.digests[..self.filled], |number| self.keys[number]);
-        self.filled = 0;
+        let waiting = &mut self.waiting;
+        sketch.offer(&waiting.digests[..waiting.filled], |number| waiting.keys[number]);
+        waiting.filled = 0;
     }
+}
+
+/// A sampled pair of a group.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pair {
+    packet: usize,
+    /// The number of its key in the group.
+    key: usize,
+    position: CounterIndex,
 }
 
 /// What was recorded of packets without a key.
@@ -164,20 +215,19 @@ impl<S> Nitro<S> {
         let mut packet = from;
         while packet < to {
             let begin = packet;
-            while packet < to && offers.filled < OFFERS {
-                let slot = offers.filled;
-                if read(packet, &mut offers.keys[slot]) {
-                    offers.digests[slot] = hasher.digest(offers.keys[slot].as_bytes());
-                    weights[slot] = weight(packet);
-                    offers.filled += 1;
+            let waiting = &mut offers.waiting;
+            while packet < to && waiting.filled < OFFERS {
+                if waiting.read(hasher, |key| read(packet, key)).is_some() {
+                    weights[waiting.filled - 1] = weight(packet);
                 }
                 packet += 1;
             }
-            let missing = (packet - begin - offers.filled) as u64;
+            let filled = waiting.filled;
+            let missing = (packet - begin - filled) as u64;
             self.without_key.uncounted.record(missing * self.sketch.depth() as u64, Probability::ONE);
-            let sums = Sums::of(weights[..offers.filled].iter().copied());
+            let sums = Sums::of(weights[..filled].iter().copied());
             self.sketch.account_mut().record(&sums, Probability::ONE);
-            self.sketch.add_all(&offers.digests[..offers.filled], &sums, |position| weights[position]);
+            self.sketch.add_all(&waiting.digests[..filled], &sums, |position| weights[position]);
             offers.flush(&mut self.sketch);
         }
     }
@@ -199,7 +249,7 @@ impl<S> Nitro<S> {
         let rows = Divisor::new(depth);
         let pairs = (to - from) as u64 * depth;
         let mut position = 0;
-        let mut group = [Sampled::default(); GROUP];
+        let mut group = [Pair::default(); GROUP + Shape::MAX_ROWS];
         let mut filled = 0;
         // The last packet, and its digest if it has a key.
         let mut last = (usize::MAX, None);
@@ -207,20 +257,11 @@ impl<S> Nitro<S> {
             let (packet, row) = rows.divide(pair);
             let packet = from + packet as usize;
             if last.0 != packet {
-                if offers.filled == OFFERS {
-                    self.add_group::<K>(&group[..filled], increment, weight);
+                if filled >= GROUP {
+                    self.add_group(&group[..filled], increment, weight, offers);
                     filled = 0;
-                    offers.flush(&mut self.sketch);
                 }
-                let slot = offers.filled;
-                last = (packet, None);
-                if read(packet, &mut offers.keys[slot]) {
-                    let digest = hasher.digest(offers.keys[slot].as_bytes());
-                    self.sketch.prefetch_offer(digest);
-                    offers.digests[slot] = digest;
-                    offers.filled += 1;
-                    last.1 = Some(digest);
-                }
+                last = (packet, offers.sampled.read(hasher, |key| read(packet, key)));
             }
             let Some(digest) = last.1 else {
                 self.without_key.record_pair(weight(packet), probability);
@@ -228,24 +269,29 @@ impl<S> Nitro<S> {
             };
             let position = self.sketch.locate(row as usize, digest);
             self.sketch.prefetch(position);
-            group[filled] = Sampled { packet, row: row as usize, position };
+            group[filled] = Pair { packet, key: offers.sampled.filled - 1, position };
             filled += 1;
-            if filled == GROUP {
-                self.add_group::<K>(&group, increment, weight);
-                filled = 0;
-            }
         }
-        self.add_group::<K>(&group[..filled], increment, weight);
+        self.add_group(&group[..filled], increment, weight, offers);
         self.without_key.withdraw_from(self.sketch.account_mut(), depth);
     }
 
+    /// Adds the pairs of a group, and empties it.
     #[inline(always)]
-    fn add_group<K: Key>(&mut self, group: &[Sampled], increment: i64, weight: &impl Fn(usize) -> i64)
-    where
+    fn add_group<K: Key>(
+        &mut self,
+        group: &[Pair],
+        increment: i64,
+        weight: &impl Fn(usize) -> i64,
+        offers: &mut Offers<K>,
+    ) where
         S: RowWise<K>,
     {
-        for sampled in group {
-            self.sketch.add_at(sampled.position, weight(sampled.packet).saturating_mul(increment));
+        for pair in group {
+            if self.sketch.add_at(pair.position, weight(pair.packet).saturating_mul(increment)) {
+                offers.push(pair.key, &mut self.sketch);
+            }
         }
+        offers.sampled.filled = 0;
     }
 }

@@ -53,8 +53,9 @@ pub trait RowWise<K: Key> {
     /// Prefetches all the memory that [`RowWise::offer`] will read.
     fn prefetch_offer(&self, _digest: Digest) {}
 
-    /// Adds to one counter.
-    fn add_at(&mut self, position: CounterIndex, weight: i64);
+    /// Adds to one counter of a key. Returns whether the key may belong to the top-k now, and should be offered to it. If the
+    /// counter, with the key's sign, stays below the top-k's threshold, the addition cannot have lifted the median over it.
+    fn add_at(&mut self, position: CounterIndex, weight: i64) -> bool;
 
     /// Offers keys whose counters have changed to the top-k; `key(i)` builds the key of `digests[i]` if it is needed.
     fn offer(&mut self, _digests: &[Digest], _key: impl Fn(usize) -> K) {}
@@ -101,8 +102,9 @@ impl<K: Key, C: Counter, S: RowSketch<Counter = C>> RowWise<K> for S {
     }
 
     #[inline(always)]
-    fn add_at(&mut self, position: CounterIndex, weight: i64) {
+    fn add_at(&mut self, position: CounterIndex, weight: i64) -> bool {
         self.rows_mut().counters.add_at(position.index as usize, position.signed(weight));
+        false
     }
 }
 
@@ -221,8 +223,11 @@ impl<S: RowSketch, K: Key> RowWise<K> for WithTopK<S, K> {
     }
 
     #[inline(always)]
-    fn add_at(&mut self, position: CounterIndex, weight: i64) {
-        RowWise::<K>::add_at(&mut self.sketch, position, weight);
+    fn add_at(&mut self, position: CounterIndex, weight: i64) -> bool {
+        let counters = &mut self.sketch.rows_mut().counters;
+        let counter =
+            counters.add_at(position.index as usize, position.signed(weight)).signed(position.minus);
+        counter.get().saturating_sub(self.sketch.rough_mean()) > self.top.threshold()
     }
 
     #[inline(always)]

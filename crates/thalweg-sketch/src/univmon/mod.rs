@@ -429,9 +429,10 @@ impl<K: Key, C: Counter> RowWise<K> for UnivMon<K, C> {
     }
 
     #[inline(always)]
-    fn add_at(&mut self, position: CounterIndex, weight: i64) {
+    fn add_at(&mut self, position: CounterIndex, weight: i64) -> bool {
         let level = &mut self.levels[usize::from(position.level)];
-        level.counters.add_at(position.index as usize, position.signed(weight));
+        let counter = level.counters.add_at(position.index as usize, position.signed(weight));
+        counter.signed(position.minus).get() > level.top.threshold()
     }
 
     #[inline(always)]
