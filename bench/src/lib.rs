@@ -44,3 +44,4 @@ pub mod threshold;
 pub mod timed;
 pub mod traces;
 pub mod truth;
+pub mod veth;

@@ -12,6 +12,7 @@ pub mod filter;
 pub mod flow_export;
 pub mod flow_filter;
 pub mod headers;
+pub mod kernel_parser;
 pub mod nfcapd;
 pub mod openflow;
 pub mod sketch_state;

@@ -5,7 +5,6 @@
 //! and of the viewers' connections on both.
 
 use std::path::Path;
-use std::process::Command;
 use std::sync::Arc;
 use std::thread::{self, sleep};
 use std::time::Duration;
@@ -13,20 +12,16 @@ use std::time::Duration;
 use anyhow::{Context as _, ensure};
 use thalweg_daemon::collectors::{CollectorCounters, CollectorRequest};
 use thalweg_daemon::config::{CollectorConfig, Config};
-use thalweg_linux::Netlink;
 use thalweg_linux::priority::{keep_off, run_on};
-use thalweg_network::EndpointId;
+use thalweg_network::Topology;
 
 use super::DashboardOptions;
 use super::network::{ENDPOINTS, Network, topology};
-use super::sender::{FRAME, MOST_FLOWS, Sender, SentFlow};
 use super::viewers::Viewers;
 use crate::machine::last_processor;
 use crate::results::{Page, Table, grouped, save_page, save_rows};
 use crate::row;
-
-/// The ends of the veth pair: of the collector and of the sender.
-const ENDS: [&str; 2] = ["thalweg-bench0", "thalweg-bench1"];
+use crate::veth::{FRAME, MOST_FLOWS, Sender, SentFlow, VethPair};
 
 /// The rate of the monitor port, which decides on the collector's default memory.
 const MONITOR_RATE: &str = "10gbps";
@@ -61,9 +56,9 @@ fn measure_all(options: &DashboardOptions, rates: &[u64]) -> anyhow::Result<Vec<
     let outside = last_processor();
     ensure!(outside > 0, "--frames needs two processors");
     keep_off(outside).context("cannot leave a processor to the sender")?;
-    let _pair = VethPair::create()?;
-    let collector = collector(options.ring_size.as_deref())?;
-    let sender = Sender::new(&topology()?, &flows(options.flows), Netlink::open()?.interface(ENDS[1])?)?;
+    let pair = VethPair::create()?;
+    let collector = collector(pair.receiver(), options.ring_size.as_deref())?;
+    let sender = Sender::new(&flows(&topology()?, options.flows), pair.indices()?[1])?;
     let mut fates = Vec::new();
     for _ in 0..options.repeat {
         for &rate in rates {
@@ -124,51 +119,27 @@ fn measure(
 }
 
 /// Returns flows from the endpoints of the first leaf to those of all others.
-fn flows(count: u32) -> Vec<SentFlow> {
-    let others = (super::network::LEAVES - 1) * ENDPOINTS;
-    let flow = |number: u32| SentFlow {
-        source: EndpointId((number % ENDPOINTS) as u16),
-        destination: EndpointId((ENDPOINTS + number % others) as u16),
-        ports: [10_000 + (number / others) as u16, 443],
+fn flows(topology: &Topology, count: u32) -> Vec<SentFlow> {
+    let endpoints = topology.endpoints();
+    let (own, others) = endpoints.split_at(ENDPOINTS as usize);
+    let flow = |number: usize| {
+        let (source, destination) = (&own[number % own.len()], &others[number % others.len()]);
+        SentFlow {
+            ethernet: [source.mac, destination.mac],
+            ip: [source.ip, destination.ip],
+            ports: [10_000 + (number / others.len()) as u16, 443],
+        }
     };
-    (0..count).map(flow).collect()
+    (0..count as usize).map(flow).collect()
 }
 
-fn collector(ring_size: Option<&str>) -> anyhow::Result<Arc<CollectorConfig>> {
+fn collector(interface: &str, ring_size: Option<&str>) -> anyhow::Result<Arc<CollectorConfig>> {
     let ring_size = ring_size.map_or_else(String::new, |size| format!("ring_size = \"{size}\"\n"));
     let text = format!(
-        "[[collector]]\nname = \"leaf0\"\ninterface = \"{}\"\nbackend = \"af_xdp\"\nmonitor_rate = \"{MONITOR_RATE}\"\nmonitor_buffer = \"1MiB\"\n{ring_size}",
-        ENDS[0]
+        "[[collector]]\nname = \"leaf0\"\ninterface = \"{interface}\"\nbackend = \"af_xdp\"\nmonitor_rate = \"{MONITOR_RATE}\"\nmonitor_buffer = \"1MiB\"\n{ring_size}"
     );
     let config = Config::parse(&text, "the benchmark's configuration", Path::new("."))?;
     Ok(Arc::clone(&config.collectors[0]))
-}
-
-/// A veth pair that is removed when dropped.
-struct VethPair;
-
-impl VethPair {
-    fn create() -> anyhow::Result<VethPair> {
-        let [collector, sender] = ENDS;
-        ip(&["link", "add", collector, "type", "veth", "peer", "name", sender])?;
-        let pair = VethPair;
-        for end in ENDS {
-            ip(&["link", "set", end, "up"])?;
-        }
-        Ok(pair)
-    }
-}
-
-impl Drop for VethPair {
-    fn drop(&mut self) {
-        let _ = ip(&["link", "delete", ENDS[0]]);
-    }
-}
-
-fn ip(arguments: &[&str]) -> anyhow::Result<()> {
-    let status = Command::new("ip").args(arguments).status().context("cannot run ip")?;
-    ensure!(status.success(), "ip {}: {status}", arguments.join(" "));
-    Ok(())
 }
 
 fn save(options: &DashboardOptions, rates: &[u64], fates: &[Fate]) -> anyhow::Result<()> {

@@ -9,7 +9,6 @@
 
 mod busy_collector;
 mod network;
-mod sender;
 mod viewers;
 
 use std::collections::BTreeMap;

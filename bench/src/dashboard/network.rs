@@ -28,7 +28,7 @@ use thalweg_sketch::Estimate;
 use thalweg_wire::{BitRate, Bytes, EthernetAddresses, FlowKey, Protocol, Timestamp};
 
 /// Leaves, spines and endpoints of each leaf: 600 links between routers and 400 to endpoints.
-pub(super) const LEAVES: u32 = 40;
+const LEAVES: u32 = 40;
 const SPINES: u32 = 15;
 pub(super) const ENDPOINTS: u32 = 10;
 

@@ -43,6 +43,12 @@ fn corpus_frames_give_a_valid_packet_or_an_error() {
     run("headers", fuzz::headers::check);
 }
 
+/// The frames of the corpus of user space are those of the kernel.
+#[test]
+fn corpus_frames_are_parsed_in_the_kernel_as_in_user_space() {
+    run("headers", fuzz::kernel_parser::check);
+}
+
 #[test]
 fn corpus_pcap_files_decode_independently_of_chunking() {
     run("pcap", fuzz::capture_file::check_pcap);

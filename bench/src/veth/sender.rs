@@ -1,20 +1,20 @@
 //! Sends frames of many TCP flows into one end of a veth pair, at a constant rate, with the kernel's generator of XDP frames.
 
+use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use thalweg_linux::bpf::{MappedRegion, Object, Program, ProgramKind};
-use thalweg_network::EndpointId;
-use thalweg_network::Topology;
+use thalweg_wire::MacAddress;
 
 /// Compiled from `sender.bpf.c` by `scripts/bpf.sh`.
 const PROGRAM: &[u8] = include_bytes!("sender.bpf.o");
 
 /// Flows that the program has room for.
-pub(super) const MOST_FLOWS: u32 = 16_384;
+pub const MOST_FLOWS: u32 = 16_384;
 
 /// The length of a frame in bytes without its checksum: about the mean on a busy link.
-pub(super) const FRAME: usize = 800;
+pub const FRAME: usize = 800;
 
 /// Ethernet, IPv4 and TCP.
 const HEADERS: usize = 14 + 20 + 20;
@@ -29,16 +29,19 @@ const EACH_CALL: u32 = 1 << 20;
 const INTERVAL: usize = 16;
 const SENT: usize = 32;
 
-/// A flow's endpoints and ports.
+/// A flow: its addresses and ports of both ends, the source first.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct SentFlow {
-    pub(super) source: EndpointId,
-    pub(super) destination: EndpointId,
-    pub(super) ports: [u16; 2],
+pub struct SentFlow {
+    /// Ethernet.
+    pub ethernet: [MacAddress; 2],
+    /// IPv4.
+    pub ip: [Ipv4Addr; 2],
+    /// TCP.
+    pub ports: [u16; 2],
 }
 
 /// A program with its flows.
-pub(super) struct Sender {
+pub struct Sender {
     program: Program,
     setting: MappedRegion,
     frame: Vec<u8>,
@@ -46,7 +49,7 @@ pub(super) struct Sender {
 
 impl Sender {
     /// Creates a sender of these flows in turn, to the interface of this index.
-    pub(super) fn new(topology: &Topology, flows: &[SentFlow], interface: u32) -> anyhow::Result<Sender> {
+    pub fn new(flows: &[SentFlow], interface: u32) -> anyhow::Result<Sender> {
         let object = Object::read(PROGRAM)?;
         let maps = object.create_maps()?;
         let region = |name: &str| -> anyhow::Result<MappedRegion> {
@@ -55,7 +58,7 @@ impl Sender {
         };
         let values = region("flows")?;
         for (number, flow) in flows.iter().enumerate() {
-            values.write(number, &flow.bytes(topology));
+            values.write(number, &flow.bytes());
         }
         let setting = [interface, flows.len() as u32, (FRAME - HEADERS) as u32, 0];
         let values = region("setting")?;
@@ -65,13 +68,19 @@ impl Sender {
     }
 
     /// Sends `rate` frames per second for a time. Returns their number. A sender that falls behind does not catch up.
-    pub(super) fn send(&self, rate: u64, time: Duration) -> anyhow::Result<u64> {
+    pub fn send(&self, rate: u64, time: Duration) -> anyhow::Result<u64> {
         self.setting.store_u32(0, INTERVAL, (1_000_000_000 / rate) as u32);
         let (start, before) = (Instant::now(), self.sent());
         while start.elapsed() < time {
             self.program.send(&self.frame, EACH_CALL, BATCH).context("cannot send frames")?;
         }
         Ok(self.sent() - before)
+    }
+
+    /// Sends frames as fast as they are taken.
+    pub fn send_count(&self, frames: u32) -> anyhow::Result<()> {
+        self.setting.store_u32(0, INTERVAL, 0);
+        self.program.send(&self.frame, frames, BATCH).context("cannot send frames")
     }
 
     fn sent(&self) -> u64 {
@@ -83,11 +92,10 @@ impl Sender {
 
 impl SentFlow {
     /// Returns the value of `struct flow`.
-    fn bytes(&self, topology: &Topology) -> Vec<u8> {
-        let endpoint = |id: EndpointId| &topology.endpoints()[id.index()];
-        let (source, destination) = (endpoint(self.source), endpoint(self.destination));
-        let mut bytes = [destination.mac.0, source.mac.0].concat();
-        bytes.extend([source.ip.octets(), destination.ip.octets()].concat());
+    fn bytes(&self) -> Vec<u8> {
+        let [source, destination] = self.ethernet;
+        let mut bytes = [destination.0, source.0].concat();
+        bytes.extend(self.ip.map(|ip| ip.octets()).concat());
         bytes.extend(self.ports.map(u16::to_be_bytes).concat());
         bytes.extend([0; 8]);
         bytes
