@@ -42,12 +42,13 @@ enum Sender {
     Port(RouterId, PortIndex),
 }
 
+/// The traffic of a port between two times.
 #[derive(Clone, Copy)]
-struct Sent {
-    packets: u64,
-    bytes: u64,
-    marked: u64,
-    dropped: u64,
+pub(super) struct Sent {
+    pub(super) packets: u64,
+    pub(super) bytes: u64,
+    pub(super) marked: u64,
+    pub(super) dropped: u64,
 }
 
 #[derive(Clone, Copy)]
@@ -274,7 +275,8 @@ fn directions(topology: &Topology) -> Vec<Direction> {
     interfaces.chain(ports).collect()
 }
 
-fn sent_between(before: &PortTally, after: &PortTally) -> Sent {
+/// The traffic of a port between two readings of its counters.
+pub(super) fn sent_between(before: &PortTally, after: &PortTally) -> Sent {
     Sent {
         packets: after.sent.packets - before.sent.packets,
         bytes: after.sent.bytes - before.sent.bytes,

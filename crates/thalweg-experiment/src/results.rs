@@ -141,6 +141,8 @@ pub struct Summary {
     pub longest_queues: Vec<QueueUse>,
     /// Monitor ports, in the order of the experiment.
     pub mirrors: Vec<MirrorUse>,
+    /// Time series that were written.
+    pub series: Vec<SeriesUse>,
 }
 
 /// Packet counts since the start.
@@ -269,6 +271,17 @@ pub struct MirrorUse {
     pub bytes: u64,
     /// Packets dropped because the buffer was full.
     pub dropped_packets: u64,
+}
+
+/// A time series in a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SeriesUse {
+    /// The name of the file without its extension.
+    pub table: &'static str,
+    /// Rows in the file.
+    pub rows: u64,
+    /// Rows that were not kept.
+    pub lost_rows: u64,
 }
 
 /// The results of a sweep.

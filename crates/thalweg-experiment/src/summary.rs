@@ -80,6 +80,7 @@ fn summary(run: &Run, ended: &Ended, flows: &[FlowRow]) -> Summary {
         busiest_links: run.recorder.busiest_links(topology, seconds, BUSIEST),
         longest_queues: run.recorder.longest_queues(topology, warm_up, BUSIEST),
         mirrors: ended.mirrors.clone(),
+        series: ended.series.clone(),
     }
 }
 

@@ -50,6 +50,8 @@ fn runs() -> Vec<Run> {
     let rack = root().join("crates/thalweg/tests/it/emulate/rack.toml");
     let emulate = ["emulate", "--json", "--sweep", "seed=1", rack.to_str().unwrap()];
     runs.push(thalweg_in(folder.path(), &emulate).ended_with(0));
+    let series = ["--sweep", "flow_series.interval=1ms", "--output", "series"];
+    runs.push(thalweg_in(folder.path(), &[&emulate[..], &series].concat()).ended_with(0));
     for top in ["1", "20"] {
         runs.push(thalweg_in(&states, &["sketch", "diff", "--json", "-n", top, before, now]).ended_with(0));
     }
