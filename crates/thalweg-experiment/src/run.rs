@@ -14,8 +14,8 @@ use thalweg_emulator::{Fabric, Network, Outcome, Request, Slot, SlotClock};
 use thalweg_wire::Timestamp;
 use thiserror::Error;
 
-use super::plan::{Event, FailureEvent, Plan};
 use super::files::{Output, WriteError};
+use super::plan::{Event, FailureEvent, Plan};
 use super::recorder::Recorder;
 use super::results::{MirrorUse, SeriesUse};
 use super::series::Series;

@@ -252,7 +252,8 @@ impl Sweep {
                     let mut plan = self.plan(number)?;
                     plan.threads = (threads / at_once).max(1);
                     let folder = output.map(|output| output.folder.join(self.folder(number)));
-                    let own = output.zip(folder.as_deref()).map(|(output, folder)| Output { folder, ..output });
+                    let own =
+                        output.zip(folder.as_deref()).map(|(output, folder)| Output { folder, ..output });
                     let results = run(plan, own, stop, &mut |progress| report(number, progress))?;
                     take(number, results)
                 };

@@ -41,10 +41,17 @@ fn run_into(folder: &Path, format: Format) -> Results {
 fn sweep_into(folder: &Path) {
     let axes: Vec<Axis> = ["scheme=dctcp,droptail", "seed=1..2"].map(|axis| axis.parse().unwrap()).into();
     let sweep = Sweep::new(&experiment(), axes).unwrap();
-    let results = sweep.run(1, Some(Output { folder, format: Format::Csv }), &AtomicBool::new(false), &|_, _| {}, &|run, results| {
-        files::write(&folder.join(sweep.folder(run)), Format::Csv, &results).map_err(anyhow::Error::from)?;
-        anyhow::Ok(results)
-    });
+    let results = sweep.run(
+        1,
+        Some(Output { folder, format: Format::Csv }),
+        &AtomicBool::new(false),
+        &|_, _| {},
+        &|run, results| {
+            files::write(&folder.join(sweep.folder(run)), Format::Csv, &results)
+                .map_err(anyhow::Error::from)?;
+            anyhow::Ok(results)
+        },
+    );
     files::write_sweep(folder, &results.unwrap()).unwrap();
 }
 

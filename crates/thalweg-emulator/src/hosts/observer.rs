@@ -83,7 +83,9 @@ impl Observer {
     /// A data packet of `length` bytes, sent at `sent`, was processed at `now`.
     #[inline]
     pub(super) fn arrived(&mut self, place: u32, length: u16, sent: Timestamp, now: Timestamp) {
-        let Some(Observed { path: Some(path), seen, .. }) = self.flows.get_mut(place as usize) else { return };
+        let Some(Observed { path: Some(path), seen, .. }) = self.flows.get_mut(place as usize) else {
+            return;
+        };
         let queueing = path.queueing(now.since(sent), length);
         seen.arrived += Traffic { packets: 1, bytes: u64::from(length) };
         seen.queueing = seen.queueing.saturating_add(queueing);

@@ -328,7 +328,9 @@ fn read_csv(
             Ok(match kind {
                 Kind::Name => Cell::Name(text),
                 Kind::OptionalCount if text.is_empty() => Cell::Missing,
-                Kind::Number | Kind::Count | Kind::OptionalCount => Cell::Count(text.parse().map_err(|_| invalid())?),
+                Kind::Number | Kind::Count | Kind::OptionalCount => {
+                    Cell::Count(text.parse().map_err(|_| invalid())?)
+                }
                 Kind::Ratio => Cell::Ratio(text.parse().map_err(|_| invalid())?),
             })
         };

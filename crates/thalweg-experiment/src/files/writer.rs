@@ -69,14 +69,16 @@ impl<R: Row> RowWriter<R> {
             .map_err(|source| WriteError::Folder { folder: folder.to_owned(), source })?;
         let path = path_of::<R>(folder, format);
         let unfinished = Unfinished(path.with_added_extension("unfinished"));
-        let file = File::create(&unfinished.0)
-            .map_err(|source| WriteError::File { path: path.clone(), source })?;
+        let file =
+            File::create(&unfinished.0).map_err(|source| WriteError::File { path: path.clone(), source })?;
         let out = BufWriter::new(file);
         let encoder = match format {
             Format::Parquet => {
                 parquet::Writer::new(out).map(Encoder::Parquet).map_err(|error| of_parquet(&path, error))?
             }
-            Format::Csv => csv::Writer::new::<R>(out).map(Encoder::Csv).map_err(|error| of_csv(&path, error))?,
+            Format::Csv => {
+                csv::Writer::new::<R>(out).map(Encoder::Csv).map_err(|error| of_csv(&path, error))?
+            }
         };
         Ok(RowWriter { path, unfinished, encoder, rows: Vec::new() })
     }

@@ -75,7 +75,8 @@ pub(super) fn flow_series(
         return Err(entry.refuse(Key::workload, reason));
     }
     if interval_slots.is_none() && !plan.changes {
-        let filters = [Key::sources, Key::destinations, Key::workload, Key::dscp, Key::min_size, Key::largest];
+        let filters =
+            [Key::sources, Key::destinations, Key::workload, Key::dscp, Key::min_size, Key::largest];
         return match filters.into_iter().find(|key| entry.is_set(key)) {
             Some(key) => {
                 Err(entry.refuse(key, "no flow is sampled: add interval = \"100us\", or changes = true"))
@@ -110,7 +111,8 @@ pub(super) fn queue_series(
     use table::QueueSeries as Key;
     let topology = stage.topology;
     let all = || {
-        let of_router = |router| (0..topology.ports(router) as u16).map(move |port| (router, PortIndex(port)));
+        let of_router =
+            |router| (0..topology.ports(router) as u16).map(move |port| (router, PortIndex(port)));
         topology.router_ids().flat_map(of_router).collect()
     };
     let found = match &entry.ports {
@@ -118,10 +120,9 @@ pub(super) fn queue_series(
         None => all(),
     };
     match entry.interval {
-        Some(interval) => Ok(Some(QueueSeriesPlan {
-            interval_slots: stage.clock.slots_in(interval).max(1),
-            ports: found,
-        })),
+        Some(interval) => {
+            Ok(Some(QueueSeriesPlan { interval_slots: stage.clock.slots_in(interval).max(1), ports: found }))
+        }
         None if entry.ports.is_some() => {
             Err(entry.refuse(Key::ports, "no queue is sampled: add interval = \"100us\""))
         }

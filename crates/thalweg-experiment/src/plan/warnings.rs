@@ -20,7 +20,10 @@ pub(super) fn of(plan: &Plan, experiment: &Experiment) -> Vec<String> {
 /// Flows to sample, and only packets without transport.
 fn flows_without_transport(plan: &Plan) -> Option<String> {
     let is_missing = plan.flow_series.is_some() && plan.flows.is_empty();
-    is_missing.then(|| "[flow_series] has no effect without a [[workload]]: packets without transport have no flows".to_owned())
+    is_missing.then(|| {
+        "[flow_series] has no effect without a [[workload]]: packets without transport have no flows"
+            .to_owned()
+    })
 }
 
 /// Loads above 1, which the links of the endpoints cannot carry.

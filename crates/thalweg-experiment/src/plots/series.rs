@@ -80,7 +80,11 @@ impl Flow {
         let Flow { number, name, acked, .. } = self;
         Strip {
             name: name.clone(),
-            notes: [spread(points, label, times), vec![format!("flow {number}, {} sent", size(*acked as f64))]].concat(),
+            notes: [
+                spread(points, label, times),
+                vec![format!("flow {number}, {} sent", size(*acked as f64))],
+            ]
+            .concat(),
             points: points.to_vec(),
         }
     }
@@ -151,7 +155,11 @@ fn page_of(
     }
 }
 
-fn read<R: Row>(folder: &Path, columns: &[&str], each: &mut dyn FnMut(&[Cell<'_>])) -> Result<(), TableError> {
+fn read<R: Row>(
+    folder: &Path,
+    columns: &[&str],
+    each: &mut dyn FnMut(&[Cell<'_>]),
+) -> Result<(), TableError> {
     let missing = || TableError { path: folder.join(R::FILE), problem: "there is no such table".to_owned() };
     let (path, format) = table::<R>(folder).ok_or_else(missing)?;
     // Tables of this program's own run.

@@ -136,7 +136,8 @@ impl FlowSeries {
         for flow in touched.drain(..) {
             let window = |status: &FlowStatus| (status.cwnd, status.ssthresh);
             let Some(before) = self.active.get(&flow) else { continue };
-            let Some(reading) = hosts.read_if(flow, |status| before.status.as_ref().map(window) != Some(window(status)))
+            let Some(reading) =
+                hosts.read_if(flow, |status| before.status.as_ref().map(window) != Some(window(status)))
             else {
                 continue;
             };
@@ -147,7 +148,9 @@ impl FlowSeries {
 
     fn sample_active(&mut self, time_ns: u64, hosts: &mut Hosts) {
         let mut flows = std::mem::take(&mut self.flows);
-        flows.extend(self.active.iter().filter(|(_, sampled)| sampled.time_ns < time_ns).map(|(&flow, _)| flow));
+        flows.extend(
+            self.active.iter().filter(|(_, sampled)| sampled.time_ns < time_ns).map(|(&flow, _)| flow),
+        );
         for flow in flows.drain(..) {
             if let Some(reading) = hosts.read(flow) {
                 self.sample(time_ns, &reading);

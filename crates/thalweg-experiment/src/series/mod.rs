@@ -49,7 +49,9 @@ impl Series {
     ) -> Result<Series, WriteError> {
         let flows = plan.flow_series.as_ref().zip(hosts);
         Ok(Series {
-            flows: flows.map(|(wanted, hosts)| FlowSeries::create(plan, wanted, hosts, output)).transpose()?,
+            flows: flows
+                .map(|(wanted, hosts)| FlowSeries::create(plan, wanted, hosts, output))
+                .transpose()?,
             queues: (plan.queue_series.as_ref())
                 .map(|wanted| QueueSeries::create(plan, wanted, network, output))
                 .transpose()?,

@@ -129,7 +129,8 @@ fn the_round_trip_of_a_single_flow_is_that_of_the_idle_path_plus_the_queueing_de
 fn the_window_of_new_reno_is_a_sawtooth() {
     let folder = tempfile::tempdir().unwrap();
     run_into(folder.path(), Format::Parquet, &one_flow("new_reno", "[flow_series]\nchanges = true\n"), 1);
-    let rows = read::<FlowSeriesRow, 4>(folder.path(), ["time_ns", "cwnd_packets", "ssthresh_bytes", "srtt_ns"]);
+    let rows =
+        read::<FlowSeriesRow, 4>(folder.path(), ["time_ns", "cwnd_packets", "ssthresh_bytes", "srtt_ns"]);
     // After the first loss, in congestion avoidance: segments of equal threshold are teeth.
     let teeth: Vec<&[[f64; 4]]> = rows.chunk_by(|one, next| one[2].to_bits() == next[2].to_bits()).collect();
     let teeth = &teeth[2..teeth.len() - 1];
@@ -159,8 +160,7 @@ fn cubic_and_dctcp_reduce_their_windows_by_their_factors() {
         run_into(folder.path(), Format::Parquet, &text.replace("name = 'droptail'\nbuffer = 100", scheme), 1);
         let rows = read::<FlowSeriesRow, 3>(folder.path(), ["time_ns", "cwnd_bytes", "ssthresh_bytes"]);
         let changed = |pair: &&[[f64; 3]]| pair[0][0] > 1e9 && pair[0][2].to_bits() != pair[1][2].to_bits();
-        let ratios: Vec<f64> =
-            rows.windows(2).filter(changed).map(|pair| pair[1][2] / pair[0][1]).collect();
+        let ratios: Vec<f64> = rows.windows(2).filter(changed).map(|pair| pair[1][2] / pair[0][1]).collect();
         assert!(!ratios.is_empty(), "{transport}");
         ratios
     };
@@ -268,7 +268,10 @@ fn flows_are_chosen_by_their_ends_workload_class_and_size() {
 fn invalid_series_are_refused() {
     for (keys, expected) in [
         ("[flow_series]\nlargest = 3", "no flow is sampled: add interval"),
-        ("[flow_series]\ninterval = '1us'\nworkload = 3", "there are 2 [[workload]] sections: expected 1 to 2"),
+        (
+            "[flow_series]\ninterval = '1us'\nworkload = 3",
+            "there are 2 [[workload]] sections: expected 1 to 2",
+        ),
         ("[flow_series]\ninterval = '1us'\nsources = ['h99']", "unknown endpoint \"h99\""),
         ("[flow_series]\ninterval = '1ns'\nlargest = 60000", "use a longer interval, fewer flows"),
         ("[queue_series]\nports = ['leaf0']", "no queue is sampled: add interval"),

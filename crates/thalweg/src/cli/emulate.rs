@@ -186,9 +186,8 @@ impl EmulateArgs {
         let _marker = self.begin_output(&plan.name, Vec::new(), 1)?;
         let bars = Bars::new(vec![String::new()]);
         stop_on_signals(stop)?;
-        let results = thalweg_experiment::run(plan, self.tables(), stop, &mut |progress| {
-            bars.update(0, progress)
-        });
+        let results =
+            thalweg_experiment::run(plan, self.tables(), stop, &mut |progress| bars.update(0, progress));
         bars.clear();
         let results = results?;
         if let Some(folder) = &self.output {
