@@ -73,7 +73,12 @@ const FIGURES: [Figure; 9] = [
     Figure::new("", "throughput", |summary| summary.throughput_bps, rate),
     Figure::new("packets", "dropped", |summary| summary.packets.dropped as f64, whole),
     Figure::new("packets", "marked", |summary| summary.packets.marked as f64, whole),
-    Figure::new("queue", "mean", |summary| longest(summary, |queue| queue.packets.mean), |mean| number(mean, 1)),
+    Figure::new(
+        "queue",
+        "mean",
+        |summary| longest(summary, |queue| queue.packets.mean),
+        |mean| number(mean, 1),
+    ),
     Figure::new("queue", "p99", |summary| longest(summary, |queue| queue.packets.p99), whole),
     Figure::slowdown(
         "small mean",

@@ -203,9 +203,13 @@ fn time_series_are_written_plotted_and_reported_also_by_each_run_of_a_sweep() {
     assert!(report.contains(&format!("\nTime series\n  flow_series      {rows} rows\n")), "{report}");
     assert!(report.contains("\n  queue_series     60 rows\n"), "six ports and ten intervals: {report}");
     for plot in ["cwnd.svg", "rtt.svg", "queue_series.svg"] {
-        assert!(fs::read_to_string(out.join(plot)).unwrap().contains("h3 \u{2192} h2") || plot == "queue_series.svg");
+        assert!(
+            fs::read_to_string(out.join(plot)).unwrap().contains("h3 \u{2192} h2")
+                || plot == "queue_series.svg"
+        );
     }
-    let swept = emulate(&["--output", "sweep", "--sweep", "flow_series.largest=1,2", "--format", "csv"]).stdout;
+    let swept =
+        emulate(&["--output", "sweep", "--sweep", "flow_series.largest=1,2", "--format", "csv"]).stdout;
     assert!(swept.contains("flow_series.largest"), "{swept}");
     let flows = |run: &str| {
         let text = fs::read_to_string(folder.path().join("sweep").join(run).join("flow_series.csv")).unwrap();
@@ -222,7 +226,11 @@ fn time_series_are_written_plotted_and_reported_also_by_each_run_of_a_sweep() {
 fn a_sweep_of_the_seed_alone_says_how_many_runs_a_mean_has_and_where_they_are() {
     let run = emulate(&["--sweep", "seed=1..3", "--sweep", "duration=2ms", "rack.toml"]).ended_with(0);
     let lines: Vec<&str> = run.stdout.lines().collect();
-    assert!(lines[2].split_whitespace().collect::<Vec<_>>().starts_with(&["duration", "runs", "throughput"]), "{}", run.stdout);
+    assert!(
+        lines[2].split_whitespace().collect::<Vec<_>>().starts_with(&["duration", "runs", "throughput"]),
+        "{}",
+        run.stdout
+    );
     assert!(lines[3].split_whitespace().collect::<Vec<_>>().starts_with(&["2ms", "3"]), "{}", run.stdout);
     assert!(run.stdout.contains("runs.csv has the single runs"), "{}", run.stdout);
 }
