@@ -13,7 +13,7 @@ use super::output::{KeptRows, Rows};
 use super::path_delay::PathDelays;
 use super::rows::FlowSeriesRow;
 use crate::files::{Output, WriteError};
-use crate::plan::{FlowSeriesPlan, Plan};
+use crate::plan::{FlowSeriesPlan, MAX_KEPT_ROWS, Plan};
 use crate::results::SeriesUse;
 
 /// Samples flows.
@@ -61,7 +61,7 @@ impl FlowSeries {
             paths: PathDelays::new(plan),
             active: BTreeMap::new(),
             largest: BTreeSet::new(),
-            kept: KeptRows::default(),
+            kept: KeptRows::new(MAX_KEPT_ROWS),
             rows: Rows::create(output)?,
             flows: Vec::new(),
             ended: Vec::new(),

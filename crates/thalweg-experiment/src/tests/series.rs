@@ -282,3 +282,23 @@ fn invalid_series_are_refused() {
         assert!(error.contains(expected), "{keys}: {error}");
     }
 }
+
+#[test]
+fn a_series_that_cannot_be_written_ends_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let text = format!("{BUSY}\n[queue_series]\ninterval = '10us'\n");
+    let attempt = |out: &Path| {
+        let plan = Plan::new(&Experiment::parse(&text, "test.toml").unwrap()).unwrap();
+        let output = Output { folder: out, format: Format::Csv };
+        run(plan, Some(output), &AtomicBool::new(false), &mut |_| {})
+    };
+    let error = attempt(&file).unwrap_err();
+    assert!(matches!(error, RunError::Series(_)), "{error}");
+    // A device without room, in the place of the unfinished file.
+    std::os::unix::fs::symlink("/dev/full", folder.path().join("queue_series.csv.unfinished")).unwrap();
+    let error = attempt(folder.path()).unwrap_err();
+    assert!(matches!(error, RunError::Series(_)), "{error}");
+    assert!(table::<QueueSeriesRow>(folder.path()).is_none());
+}
