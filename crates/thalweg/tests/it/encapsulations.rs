@@ -75,11 +75,11 @@ fn l2tpv3_options(path: &Path) -> Vec<String> {
 
 /// The last IP header of each packet, and the ports after it.
 fn theirs(path: &Path) -> Flows {
+    let known = l2tpv3_options(path);
     let options =
         ["-n", "-r", path.to_str().unwrap(), "-T", "fields", "-E", "occurrence=l", "-E", "separator=|"];
     let fields = FIELDS.iter().flat_map(|field| ["-e", field]);
     let mut flows = Flows::new();
-    let known = l2tpv3_options(path);
     let options = options.into_iter().chain(known.iter().map(String::as_str)).chain(fields);
     for line in output_of("tshark", options).lines() {
         let fields: Vec<&str> = line.split('|').collect();
