@@ -7,7 +7,7 @@ use thalweg_network::{EndpointId, Node, PortIndex, RouterId, Topology};
 use thalweg_wire::{BitRate, Timestamp};
 
 use super::plan::Measure;
-use super::results::{LinkRow, LinkUse, QueueRow, QueueUse, Spread};
+use super::results::{LinkRow, LinkUse, QueueRow, QueueUse, Spread, per_second};
 
 /// Samples queues and links.
 pub(super) struct Recorder {
@@ -283,9 +283,4 @@ pub(super) fn sent_between(before: &PortTally, after: &PortTally) -> Sent {
         marked: after.verdicts.marked - before.verdicts.marked,
         dropped: after.verdicts.drops() - before.verdicts.drops(),
     }
-}
-
-/// The rate in bits per second; zero for zero seconds.
-pub(super) fn per_second(bytes: u64, seconds: f64) -> f64 {
-    if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 }
 }

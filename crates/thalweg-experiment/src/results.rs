@@ -1,5 +1,7 @@
 //! The measurements of one run: rows for files, tables and plots.
 
+pub mod series_rows;
+
 use serde::Serialize;
 
 /// A completed flow.
@@ -320,6 +322,11 @@ impl Spread {
             max,
         }
     }
+}
+
+/// The rate in bits per second; zero for zero seconds.
+pub(crate) fn per_second(bytes: u64, seconds: f64) -> f64 {
+    if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 }
 }
 
 /// The size classes with the largest size of each, as in the figures of pFabric (section 5.3) and Flexplane (section

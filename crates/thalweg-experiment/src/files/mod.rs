@@ -24,7 +24,7 @@ use thiserror::Error;
 
 use super::json;
 use super::results::Results;
-use super::series::rows::{FlowSeriesRow, QueueSeriesRow};
+use super::results::series_rows::{FlowSeriesRow, QueueSeriesRow};
 
 pub use columns::{Column, Row, Values};
 pub use reference::reference;

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use super::columns::Row;
 use super::sweep::{CLASS_COLUMNS, COLUMNS, CSV_FILE, JSON_FILE, SEEDS_FILE};
+use crate::results::series_rows::{FlowSeriesRow, QueueSeriesRow};
 use crate::results::{DropRow, FlowRow, LinkRow, QueueRow};
-use crate::series::rows::{FlowSeriesRow, QueueSeriesRow};
 
 const BEGINNING: &str = "\
 # Files of an emulation

@@ -2,7 +2,7 @@
 
 use super::columns::Values::{Count, Name, Number, OptionalCount, Ratio};
 use super::columns::{Column, Row, column};
-use crate::series::rows::{FlowSeriesRow, QueueSeriesRow};
+use crate::results::series_rows::{FlowSeriesRow, QueueSeriesRow};
 
 impl Row for FlowSeriesRow {
     const FILE: &'static str = "flow_series";

@@ -34,8 +34,8 @@ use thiserror::Error;
 
 use super::files::Row;
 use super::files::read::TableError;
+use super::results::series_rows::{FlowSeriesRow, QueueSeriesRow};
 use super::results::{QueueRow, Results, SweepResults};
-use super::series::rows::{FlowSeriesRow, QueueSeriesRow};
 
 /// Why a plot was not drawn.
 #[derive(Debug, Error)]

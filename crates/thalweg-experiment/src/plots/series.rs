@@ -14,7 +14,7 @@ use super::{Times, busiest};
 use crate::files::Row;
 use crate::files::read::{Cell, TableError, TableLimits, read_rows, table};
 use crate::results::Spread;
-use crate::series::rows::{FlowSeriesRow, QueueSeriesRow};
+use crate::results::series_rows::{FlowSeriesRow, QueueSeriesRow};
 
 /// A plot to be saved under its name.
 type NamedPlot = (&'static str, Result<String, DrawError>);

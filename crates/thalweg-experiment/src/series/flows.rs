@@ -11,10 +11,10 @@ use thalweg_network::{LinkState, Node};
 
 use super::output::{KeptRows, Rows};
 use super::path_delay::PathDelays;
-use super::rows::FlowSeriesRow;
 use crate::files::{Output, WriteError};
 use crate::plan::{FlowSeriesPlan, MAX_KEPT_ROWS, Plan};
 use crate::results::SeriesUse;
+use crate::results::series_rows::FlowSeriesRow;
 
 /// Samples flows.
 pub(super) struct FlowSeries {

@@ -5,7 +5,6 @@
 //! | `flows` | `flow_series`: which flows, when, and their rows |
 //! | `queues` | `queue_series` |
 //! | `path_delay` | the time that packets of a flow take over an idle path |
-//! | `rows` | the rows of both files |
 //! | `output` | rows on their way to a file |
 //!
 //! Rows are in the order of emulated time. **Memory**: a row group of each file (131,072 rows), and 200 bytes per active
@@ -16,7 +15,6 @@ mod flows;
 mod output;
 mod path_delay;
 mod queues;
-pub mod rows;
 
 use thalweg_emulator::hosts::Hosts;
 use thalweg_emulator::workloads::compose::Merged;

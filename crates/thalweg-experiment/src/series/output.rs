@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::rows::FlowSeriesRow;
 use crate::files::{Output, Row, RowWriter, WriteError};
 use crate::results::SeriesUse;
+use crate::results::series_rows::FlowSeriesRow;
 
 /// The rows of a file. The first error ends it, and is reported at the end.
 pub(super) struct Rows<R: Row> {

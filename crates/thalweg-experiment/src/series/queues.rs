@@ -8,11 +8,11 @@ use thalweg_network::{Node, PortIndex, RouterId};
 use thalweg_wire::BitRate;
 
 use super::output::Rows;
-use super::rows::QueueSeriesRow;
 use crate::files::{Output, WriteError};
 use crate::plan::{Plan, QueueSeriesPlan};
-use crate::recorder::{per_second, sent_between};
-use crate::results::SeriesUse;
+use crate::recorder::sent_between;
+use crate::results::series_rows::QueueSeriesRow;
+use crate::results::{SeriesUse, per_second};
 
 /// Samples queues.
 pub(super) struct QueueSeries {

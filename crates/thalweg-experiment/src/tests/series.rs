@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::files::read::{Cell, TableLimits, read_rows, table};
 use crate::files::{Format, Output, Row, write};
-use crate::series::rows::{FlowSeriesRow, QueueSeriesRow};
+use crate::results::series_rows::{FlowSeriesRow, QueueSeriesRow};
 
 use super::*;
 

@@ -103,5 +103,5 @@ pub struct QueueSeriesRow {
 }
 
 fn rate(bytes: u64, interval_ns: u64) -> f64 {
-    crate::recorder::per_second(bytes, interval_ns as f64 / 1e9)
+    super::per_second(bytes, interval_ns as f64 / 1e9)
 }
