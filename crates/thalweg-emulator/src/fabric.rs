@@ -7,6 +7,7 @@ use thalweg_network::{EndpointId, LinkId, LinkState, PortIndex, RouterId, Topolo
 
 use crate::outcome::{Outcome, Request};
 use crate::ports::monitor::{Mirrored, MonitorTally};
+use crate::ports::queue_span::QueueSpan;
 use crate::ports::tally::PortTally;
 use crate::queues::backlog::Backlog;
 use crate::redirection::{FlowDirection, QueueTallies, RedirectError, Redirected, Release};
@@ -55,6 +56,15 @@ pub trait Network: Fabric {
 
     /// The queue of a router's port.
     fn port_backlog(&self, router: RouterId, port: PortIndex) -> Backlog;
+
+    /// Looks at the queue of a router's port in each slot from now on.
+    ///
+    /// # Panics
+    /// If there is no such router.
+    fn watch_queue(&mut self, router: RouterId, port: PortIndex);
+
+    /// Takes what was seen of a watched queue since the last call; nothing of others.
+    fn take_queue_span(&mut self, router: RouterId, port: PortIndex) -> QueueSpan;
 
     /// Counters of a port of a router.
     fn port_tally(&self, router: RouterId, port: PortIndex) -> PortTally;

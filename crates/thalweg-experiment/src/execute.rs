@@ -13,6 +13,7 @@ use thalweg_network::Topology;
 use thalweg_wire::Nanos;
 
 use super::captures::CaptureFiles;
+use super::files::Output;
 use super::plan::Plan;
 use super::results::Results;
 use super::run::{Ended, Run, RunError};
@@ -35,18 +36,21 @@ pub struct Progress {
 }
 
 /// Runs an experiment. Calls `report` regularly with the progress. `stop` ends the run early, with what was measured so
-/// far. With a folder, rows of queues and links are recorded, and the packets of monitor ports are written there.
+/// far. With an output, rows of queues and links are recorded, and time series and the packets of monitor ports are written
+/// to its folder.
 ///
 /// # Errors
-/// If the network cannot be built, captures cannot be written, or packets are not conserved.
+/// If the network cannot be built, captures or time series cannot be written, or packets are not conserved.
 pub fn run(
     plan: Plan,
-    folder: Option<&Path>,
+    output: Option<Output<'_>>,
     stop: &AtomicBool,
     report: &mut dyn FnMut(Progress),
 ) -> Result<Results, RunError> {
     let started = Instant::now();
     let mut run = Run::new(plan)?;
+    output.map_or(Ok(()), |output| run.write_series(output))?;
+    let folder = output.map(|output| output.folder);
     let not_written =
         |source| RunError::Mirror { folder: folder.unwrap_or(Path::new("")).to_owned(), source };
     let topology = run.plan.topology.clone();
@@ -58,9 +62,10 @@ pub fn run(
     if !interrupted {
         interrupted = drain(&mut run, stop, report);
     }
+    let series = run.finish_series()?;
     let in_flight = run.check_conservation()?;
     let wall_seconds = started.elapsed().as_secs_f64();
-    let ended = Ended { in_flight, interrupted, wall_seconds, keep_rows: folder.is_some(), mirrors };
+    let ended = Ended { in_flight, interrupted, wall_seconds, keep_rows: folder.is_some(), mirrors, series };
     Ok(summary::results(&run, &ended))
 }
 
@@ -101,7 +106,7 @@ fn run_duration(
         if run.watched.now() >= next_report {
             next_report = run.watched.now() + SLOTS_PER_REPORT;
             report(progress(run));
-            if stop.load(Ordering::Relaxed) {
+            if stop.load(Ordering::Relaxed) || run.has_failed() {
                 return Ok(true);
             }
         }
@@ -120,7 +125,7 @@ fn drain(run: &mut Run, stop: &AtomicBool, report: &mut dyn FnMut(Progress)) -> 
         if run.watched.now() >= next_report {
             next_report = run.watched.now() + SLOTS_PER_REPORT;
             report(progress(run));
-            if stop.load(Ordering::Relaxed) {
+            if stop.load(Ordering::Relaxed) || run.has_failed() {
                 return true;
             }
         }

@@ -10,7 +10,7 @@
 //! | [`experiment`] | the file: sections, keys, and errors in it |
 //! | [`plan`] | everything that a run needs, checked before the first slot |
 //! | `execute` | the loop over slots; `captures` writes the packets of monitor ports |
-//! | `run` | the state of a run; `watched` counts packets, `recorder` samples queues and links |
+//! | `run` | the state of a run; `watched` counts packets, `recorder` samples queues and links, `series` writes time series |
 //! | [`mirror`] | consumers of mirrored packets: a collector, the daemon that controls the network |
 //! | `ideal_fct` | flow completion times in an idle network |
 //! | [`results`], `summary` | the measurements |
@@ -32,6 +32,7 @@ mod recorder;
 pub mod results;
 mod run;
 pub mod seeds;
+mod series;
 mod summary;
 pub mod sweep;
 #[cfg(test)]

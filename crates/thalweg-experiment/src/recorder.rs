@@ -7,7 +7,7 @@ use thalweg_network::{EndpointId, Node, PortIndex, RouterId, Topology};
 use thalweg_wire::{BitRate, Timestamp};
 
 use super::plan::Measure;
-use super::results::{LinkRow, LinkUse, QueueRow, QueueUse, Spread};
+use super::results::{LinkRow, LinkUse, QueueRow, QueueUse, Spread, per_second};
 
 /// Samples queues and links.
 pub(super) struct Recorder {
@@ -42,12 +42,13 @@ enum Sender {
     Port(RouterId, PortIndex),
 }
 
+/// The traffic of a port between two times.
 #[derive(Clone, Copy)]
-struct Sent {
-    packets: u64,
-    bytes: u64,
-    marked: u64,
-    dropped: u64,
+pub(super) struct Sent {
+    pub(super) packets: u64,
+    pub(super) bytes: u64,
+    pub(super) marked: u64,
+    pub(super) dropped: u64,
 }
 
 #[derive(Clone, Copy)]
@@ -274,16 +275,12 @@ fn directions(topology: &Topology) -> Vec<Direction> {
     interfaces.chain(ports).collect()
 }
 
-fn sent_between(before: &PortTally, after: &PortTally) -> Sent {
+/// The traffic of a port between two readings of its counters.
+pub(super) fn sent_between(before: &PortTally, after: &PortTally) -> Sent {
     Sent {
         packets: after.sent.packets - before.sent.packets,
         bytes: after.sent.bytes - before.sent.bytes,
         marked: after.verdicts.marked - before.verdicts.marked,
         dropped: after.verdicts.drops() - before.verdicts.drops(),
     }
-}
-
-/// The rate in bits per second; zero for zero seconds.
-pub(super) fn per_second(bytes: u64, seconds: f64) -> f64 {
-    if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 }
 }

@@ -1,5 +1,7 @@
 //! The measurements of one run: rows for files, tables and plots.
 
+pub mod series_rows;
+
 use serde::Serialize;
 
 /// A completed flow.
@@ -141,6 +143,8 @@ pub struct Summary {
     pub longest_queues: Vec<QueueUse>,
     /// Monitor ports, in the order of the experiment.
     pub mirrors: Vec<MirrorUse>,
+    /// Time series that were written.
+    pub series: Vec<SeriesUse>,
 }
 
 /// Packet counts since the start.
@@ -271,6 +275,17 @@ pub struct MirrorUse {
     pub dropped_packets: u64,
 }
 
+/// A time series in a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SeriesUse {
+    /// The name of the file without its extension.
+    pub table: &'static str,
+    /// Rows in the file.
+    pub rows: u64,
+    /// Rows that were not kept.
+    pub lost_rows: u64,
+}
+
 /// The results of a sweep.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SweepResults {
@@ -307,6 +322,11 @@ impl Spread {
             max,
         }
     }
+}
+
+/// The rate in bits per second; zero for zero seconds.
+pub(crate) fn per_second(bytes: u64, seconds: f64) -> f64 {
+    if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 }
 }
 
 /// The size classes with the largest size of each, as in the figures of pFabric (section 5.3) and Flexplane (section

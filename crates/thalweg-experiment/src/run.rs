@@ -14,9 +14,11 @@ use thalweg_emulator::{Fabric, Network, Outcome, Request, Slot, SlotClock};
 use thalweg_wire::Timestamp;
 use thiserror::Error;
 
+use super::files::{Output, WriteError};
 use super::plan::{Event, FailureEvent, Plan};
 use super::recorder::Recorder;
-use super::results::MirrorUse;
+use super::results::{MirrorUse, SeriesUse};
+use super::series::Series;
 use super::watched::Watched;
 
 /// The largest number of flows that are recorded. More are only counted.
@@ -40,6 +42,9 @@ pub enum RunError {
         /// The system's error.
         source: io::Error,
     },
+    /// A time series cannot be written.
+    #[error("cannot write a time series")]
+    Series(#[from] WriteError),
     /// Packets appeared or disappeared: an error of the emulator. The results cannot be trusted.
     #[error(
         "packets are not conserved (an error of the emulator): {sent} sent, {delivered} delivered, \
@@ -64,6 +69,7 @@ pub(super) struct Run {
     pub(super) watched: Watched,
     pub(super) traffic: Traffic,
     pub(super) recorder: Recorder,
+    series: Series,
     pub(super) completed: Vec<CompletedFlow>,
     /// Completed flows that were not recorded.
     pub(super) not_recorded: u64,
@@ -104,6 +110,8 @@ pub(super) struct Ended {
     pub(super) keep_rows: bool,
     /// Packets sent by monitor ports within the duration.
     pub(super) mirrors: Vec<MirrorUse>,
+    /// Time series that were written.
+    pub(super) series: Vec<SeriesUse>,
 }
 
 impl Run {
@@ -132,6 +140,7 @@ impl Run {
                 outcomes: Vec::new(),
             },
             recorder: Recorder::new(&plan.topology, clock, &plan.measure, warm_up),
+            series: Series::default(),
             completed: Vec::new(),
             not_recorded: 0,
             warm: Counters::default(),
@@ -145,6 +154,25 @@ impl Run {
         Ok(run)
     }
 
+    /// Writes the time series that the plan asks for. Call it before the first slot.
+    pub(super) fn write_series(&mut self, output: Output<'_>) -> Result<(), RunError> {
+        let Run { plan, watched, traffic, .. } = self;
+        self.series = Series::create(plan, &mut *watched.network, traffic.hosts.as_mut(), output)?;
+        self.due = self.due.min(self.series.due());
+        Ok(())
+    }
+
+    /// Whether a time series cannot be written.
+    pub(super) fn has_failed(&self) -> bool {
+        self.series.has_failed()
+    }
+
+    /// Completes the time series.
+    pub(super) fn finish_series(&mut self) -> Result<Vec<SeriesUse>, RunError> {
+        let Run { watched, traffic, series, .. } = self;
+        Ok(std::mem::take(series).finish(&mut *watched.network, traffic.hosts.as_mut())?)
+    }
+
     /// Runs one slot. `mirrored` takes the packets that monitor ports sent in it.
     #[inline]
     pub(super) fn slot<E>(
@@ -152,6 +180,9 @@ impl Run {
         mirrored: impl FnOnce(&mut dyn Network, Option<&Hosts>) -> Result<(), E>,
     ) -> Result<(), E> {
         self.traffic.slot(&mut self.watched);
+        if self.series.has_flows() {
+            self.sample_flows();
+        }
         self.keep_completed();
         if !self.plan.monitors.is_empty() {
             mirrored(&mut *self.watched.network, self.traffic.hosts.as_ref())?;
@@ -199,6 +230,13 @@ impl Run {
         self.traffic.hosts.as_ref().map_or(0, |hosts| (hosts.active_flows() - unbounded) as u64)
     }
 
+    fn sample_flows(&mut self) {
+        let Run { watched, traffic, series, .. } = self;
+        if let Some(hosts) = &mut traffic.hosts {
+            series.flows(watched.now(), hosts, &traffic.flows);
+        }
+    }
+
     fn keep_completed(&mut self) {
         let Some(hosts) = &mut self.traffic.hosts else { return };
         let room = MAX_RECORDED_FLOWS - self.completed.len();
@@ -217,7 +255,10 @@ impl Run {
             match kind {
                 FailureEvent::LinkDown(link) => self.watched.network.fail(link),
                 FailureEvent::LinkUp(link) => self.watched.network.repair(link),
-                FailureEvent::Reroute => self.watched.network.rewire(),
+                FailureEvent::Reroute => {
+                    self.watched.network.rewire();
+                    self.series.rewired(self.watched.network.links(), self.traffic.hosts.as_mut());
+                }
             }
         }
         let warm = self.clock.slot_at(Timestamp(self.plan.warm_up.0));
@@ -225,10 +266,11 @@ impl Run {
             self.warm = Counters { slot: Some(now), ..self.traffic.counters() };
         }
         let next_event = self.events.last().map_or(Slot(u64::MAX), |&(slot, _)| slot);
-        self.due = next_event;
+        self.series.queues(&mut *self.watched.network);
+        self.due = next_event.min(self.series.due());
         if self.measured.is_none() {
             self.recorder.record(&*self.watched.network);
-            self.due = self.recorder.due().min(next_event);
+            self.due = self.due.min(self.recorder.due());
         }
     }
 

@@ -7,10 +7,9 @@ use thalweg_network::{Node, Topology};
 use thalweg_wire::Timestamp;
 
 use super::ideal_fct::IdealFct;
-use super::recorder::per_second;
 use super::results::{
     DropRow, FlowCounts, FlowRow, MirrorUse, PacketCounts, Results, SIZE_CLASSES, SizeClassRow, Spread,
-    Summary, UnboundedFlows, size_class,
+    Summary, UnboundedFlows, per_second, size_class,
 };
 use super::run::{Ended, Run};
 
@@ -80,6 +79,7 @@ fn summary(run: &Run, ended: &Ended, flows: &[FlowRow]) -> Summary {
         busiest_links: run.recorder.busiest_links(topology, seconds, BUSIEST),
         longest_queues: run.recorder.longest_queues(topology, warm_up, BUSIEST),
         mirrors: ended.mirrors.clone(),
+        series: ended.series.clone(),
     }
 }
 

@@ -3,7 +3,6 @@
 //! Every run equals that of a single experiment with these values, to the byte. Runs share nothing.
 
 use std::fmt;
-use std::path::Path;
 use std::str::FromStr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -12,6 +11,7 @@ use thiserror::Error;
 
 use super::execute::{Progress, run};
 use super::experiment::{Experiment, ExperimentError};
+use super::files::Output;
 use super::plan::Plan;
 use super::results::{Results, SweepResults, SweepRun};
 use super::run::RunError;
@@ -224,15 +224,15 @@ impl Sweep {
 
     /// Runs all combinations on this many threads: as many runs at a time, each on one thread. If there are fewer runs, each uses an equal
     /// part of the threads where it can ([`Plan::can_use_threads`]). Calls `report` with the progress of each run, and `take` with its
-    /// results. `take` returns what to keep. With a `folder`, results have rows, and each run may write to its own
-    /// directory below it.
+    /// results. `take` returns what to keep. With an `output`, results have rows, and each run may write to its own
+    /// directory below its folder.
     ///
     /// # Errors
     /// The first error of a run or of `take`. Then the other runs stop.
     pub fn run<E: From<RunError> + From<ExperimentError> + Send>(
         &self,
         threads: usize,
-        folder: Option<&Path>,
+        output: Option<Output<'_>>,
         stop: &AtomicBool,
         report: &(dyn Fn(usize, Progress) + Sync),
         take: &(dyn Fn(usize, Results) -> Result<Results, E> + Sync),
@@ -251,9 +251,10 @@ impl Sweep {
                 let one = || -> Result<Results, E> {
                     let mut plan = self.plan(number)?;
                     plan.threads = (threads / at_once).max(1);
-                    let folder = folder.map(|folder| folder.join(self.folder(number)));
-                    let results =
-                        run(plan, folder.as_deref(), stop, &mut |progress| report(number, progress))?;
+                    let folder = output.map(|output| output.folder.join(self.folder(number)));
+                    let own =
+                        output.zip(folder.as_deref()).map(|(output, folder)| Output { folder, ..output });
+                    let results = run(plan, own, stop, &mut |progress| report(number, progress))?;
                     take(number, results)
                 };
                 let result = one();

@@ -1,7 +1,9 @@
 //! Small experiments, run in this process.
 
 mod impairments;
+mod series;
 
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
 use super::results::Results;
@@ -267,7 +269,13 @@ fn result_files(text: &str, threads: usize) -> std::collections::BTreeMap<String
     let experiment = Experiment::parse(text, "test.toml").unwrap_or_else(|error| panic!("{error}"));
     let mut plan = Plan::new(&experiment).unwrap_or_else(|error| panic!("{error}"));
     plan.threads = threads;
-    let results = run(plan, Some(folder.path()), &AtomicBool::new(false), &mut |_| {}).unwrap();
+    let results = run(
+        plan,
+        Some(files::Output { folder: folder.path(), format: files::Format::Csv }),
+        &AtomicBool::new(false),
+        &mut |_| {},
+    )
+    .unwrap();
     assert!(results.summary.packets.delivered > 1_000);
     files::write(folder.path(), files::Format::Csv, &of_seed(results)).unwrap();
     let read = |file: std::io::Result<std::fs::DirEntry>| {

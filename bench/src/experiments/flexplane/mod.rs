@@ -26,6 +26,7 @@ use std::thread::available_parallelism;
 use anyhow::Context;
 use thalweg_experiment::Experiment;
 use thalweg_experiment::experiment::table::{Limits, Top, Workload};
+use thalweg_experiment::files::{Format, Output};
 use thalweg_experiment::results::{FlowRow, LinkUse, Results, SweepRun};
 use thalweg_experiment::sweep::{Axis, Sweep};
 
@@ -116,9 +117,10 @@ fn sweep(
     eprintln!("{name}: {} runs", sweep.runs());
     let cores = available_parallelism().map_or(1, Into::into);
     // Rows require a folder, which would contain captures of monitor ports; there are none.
-    let folder = (keep == Keep::Queues).then_some(Path::new(""));
+    let output = Output { folder: Path::new(""), format: Format::default() };
+    let output = (keep == Keep::Queues).then_some(output);
     let take = |_, results: Results| anyhow::Ok(results);
-    Ok(sweep.run(cores, folder, &AtomicBool::new(false), &|_, _| (), &take)?.runs)
+    Ok(sweep.run(cores, output, &AtomicBool::new(false), &|_, _| (), &take)?.runs)
 }
 
 /// Statements of the paper, and whether they hold here.

@@ -2,7 +2,7 @@ use std::os::unix::fs::symlink;
 use std::sync::atomic::AtomicBool;
 
 use thalweg_experiment::files::marker::RunMarker;
-use thalweg_experiment::files::{self, Format};
+use thalweg_experiment::files::{self, Format, Output};
 use thalweg_experiment::results::Results;
 use thalweg_experiment::sweep::{Axis, Sweep};
 use thalweg_experiment::{Experiment, Plan};
@@ -32,7 +32,8 @@ fn experiment() -> Experiment {
 
 fn run_into(folder: &Path, format: Format) -> Results {
     let plan = Plan::new(&experiment()).unwrap_or_else(|error| panic!("{error}"));
-    let results = thalweg_experiment::run(plan, Some(folder), &AtomicBool::new(false), &mut |_| {}).unwrap();
+    let output = Output { folder, format };
+    let results = thalweg_experiment::run(plan, Some(output), &AtomicBool::new(false), &mut |_| {}).unwrap();
     files::write(folder, format, &results).unwrap();
     results
 }
@@ -40,10 +41,17 @@ fn run_into(folder: &Path, format: Format) -> Results {
 fn sweep_into(folder: &Path) {
     let axes: Vec<Axis> = ["scheme=dctcp,droptail", "seed=1..2"].map(|axis| axis.parse().unwrap()).into();
     let sweep = Sweep::new(&experiment(), axes).unwrap();
-    let results = sweep.run(1, Some(folder), &AtomicBool::new(false), &|_, _| {}, &|run, results| {
-        files::write(&folder.join(sweep.folder(run)), Format::Csv, &results).map_err(anyhow::Error::from)?;
-        anyhow::Ok(results)
-    });
+    let results = sweep.run(
+        1,
+        Some(Output { folder, format: Format::Csv }),
+        &AtomicBool::new(false),
+        &|_, _| {},
+        &|run, results| {
+            files::write(&folder.join(sweep.folder(run)), Format::Csv, &results)
+                .map_err(anyhow::Error::from)?;
+            anyhow::Ok(results)
+        },
+    );
     files::write_sweep(folder, &results.unwrap()).unwrap();
 }
 

@@ -416,6 +416,7 @@ impl<'a> Builder<'a> {
                 interfaces: Vec::new(),
                 interface_verdicts: Vec::new(),
                 interface_impairments: Vec::new(),
+                watched: Vec::new(),
                 now: Slot(0),
                 dropped: Vec::new(),
                 mirrored: Vec::new(),

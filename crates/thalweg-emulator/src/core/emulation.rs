@@ -10,6 +10,7 @@ use super::shard::Shard;
 use crate::fabric::{Fabric, Network};
 use crate::outcome::{Dropped, Fate, Outcome, Request};
 use crate::ports::monitor::{Mirrored, MonitorTally};
+use crate::ports::queue_span::QueueSpan;
 use crate::ports::tally::PortTally;
 use crate::queues::backlog::Backlog;
 use crate::redirection::{FlowDirection, QueueTallies, RedirectError, Redirected, Release};
@@ -109,6 +110,14 @@ impl<R: Router> Network for Emulation<R> {
 
     fn port_backlog(&self, router: RouterId, port: PortIndex) -> Backlog {
         self.shard.backlog(router, port)
+    }
+
+    fn watch_queue(&mut self, router: RouterId, port: PortIndex) {
+        self.shard.watch_queue(router, port);
+    }
+
+    fn take_queue_span(&mut self, router: RouterId, port: PortIndex) -> QueueSpan {
+        self.shard.take_queue_span(router, port)
     }
 
     fn port_tally(&self, router: RouterId, port: PortIndex) -> PortTally {

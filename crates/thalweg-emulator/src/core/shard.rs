@@ -13,6 +13,7 @@ use crate::ports::impairment::Impairment;
 use crate::ports::lane::Lane;
 use crate::ports::monitor::{Mirrored, MonitorPort, MonitorTally};
 use crate::ports::port::{Extras, NEVER, Port, Ports};
+use crate::ports::queue_span::{QueueSpan, WatchedQueue};
 use crate::ports::tally::{PortTally, Verdicts};
 use crate::queues::backlog::Backlog;
 use crate::queues::port_set::PortSet;
@@ -74,6 +75,8 @@ pub struct Shard<R: Router> {
     pub(crate) interface_verdicts: Vec<Verdicts>,
     /// By interface, the impairment of its link on the way to the router.
     pub(crate) interface_impairments: Vec<Impairment>,
+    /// Ports whose queues are looked at once per slot, by router and port.
+    pub(crate) watched: Vec<WatchedQueue>,
     pub(crate) now: Slot,
     pub(crate) dropped: Vec<Dropped>,
     pub(crate) mirrored: Vec<Mirrored>,
@@ -150,6 +153,43 @@ impl<R: Router> Shard<R> {
             }
         }
         *now = *now + 1;
+        if !self.watched.is_empty() {
+            self.look_at_queues();
+        }
+    }
+
+    /// Watches the queue of a port from now on, unless it is watched already.
+    ///
+    /// # Panics
+    /// If the router is not in this shard.
+    pub(crate) fn watch_queue(&mut self, router: RouterId, port: PortIndex) {
+        let index = self.routers.binary_search_by_key(&router, |state| state.id);
+        let router = index.expect("the router is in this shard");
+        if let Err(place) = self.watched_queue(router, port) {
+            self.watched.insert(place, WatchedQueue { router, port, span: QueueSpan::default() });
+        }
+    }
+
+    /// Takes what was seen of a watched queue since the last call; nothing of others.
+    pub(crate) fn take_queue_span(&mut self, router: RouterId, port: PortIndex) -> QueueSpan {
+        let router = self.routers.partition_point(|state| state.id < router);
+        match self.watched_queue(router, port) {
+            Ok(place) => std::mem::take(&mut self.watched[place].span),
+            Err(_) => QueueSpan::default(),
+        }
+    }
+
+    /// The place of a watched queue, or the place where it would be.
+    fn watched_queue(&self, router: usize, port: PortIndex) -> Result<usize, usize> {
+        self.watched.binary_search_by_key(&(router, port), |queue| (queue.router, queue.port))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn look_at_queues(&mut self) {
+        for WatchedQueue { router, port, span } in &mut self.watched {
+            span.add(self.routers[*router].scheme.backlog(*port));
+        }
     }
 
     /// Continues with slot `next`, without the slots before it. Only for an empty network, whose state does not change by
@@ -162,6 +202,8 @@ impl<R: Router> Shard<R> {
         for lane in self.routers.iter().filter_map(|state| state.deliveries) {
             self.lanes[lane as usize].arriving_mut(self.now).clear();
         }
+        let skipped = next.0 - self.now.0;
+        self.watched.iter_mut().for_each(|queue| queue.span.looks += skipped);
         self.now = next;
     }
 

@@ -17,6 +17,7 @@ use crate::fabric::{Fabric, Network};
 use crate::outcome::{Dropped, Fate, Outcome, Request};
 use crate::packet::Packet;
 use crate::ports::monitor::{Mirrored, MonitorTally};
+use crate::ports::queue_span::QueueSpan;
 use crate::ports::tally::PortTally;
 use crate::queues::backlog::Backlog;
 use crate::redirection::{FlowDirection, QueueTallies, RedirectError, Redirected, Release};
@@ -201,6 +202,16 @@ impl<R: Router> Network for ShardedEmulation<R> {
 
     fn port_backlog(&self, router: RouterId, port: PortIndex) -> Backlog {
         self.shards[self.shard_of(router)].backlog(router, port)
+    }
+
+    fn watch_queue(&mut self, router: RouterId, port: PortIndex) {
+        let shard = self.shard_of(router);
+        self.shards[shard].watch_queue(router, port);
+    }
+
+    fn take_queue_span(&mut self, router: RouterId, port: PortIndex) -> QueueSpan {
+        let shard = self.shard_of(router);
+        self.shards[shard].take_queue_span(router, port)
     }
 
     fn port_tally(&self, router: RouterId, port: PortIndex) -> PortTally {

@@ -79,6 +79,14 @@ impl Sender {
         either!(self, sender => sender.acknowledged())
     }
 
+    pub(super) fn in_flight(&self) -> u64 {
+        either!(self, sender => sender.in_flight())
+    }
+
+    pub(super) fn segments_sent(&self) -> u64 {
+        either!(self, sender => sender.segments_sent())
+    }
+
     pub(super) fn window(&self) -> Window {
         either!(self, sender => sender.window())
     }

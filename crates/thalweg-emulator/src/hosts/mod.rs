@@ -27,6 +27,7 @@ pub mod config;
 mod connection;
 mod interface;
 mod neighbours;
+mod observer;
 pub mod p_fabric;
 pub mod segment;
 pub mod statistics;
@@ -34,6 +35,7 @@ pub mod tcp;
 mod timer;
 
 pub use config::{HostConfig, HostConfigError, Transport};
+pub use observer::{Observation, PathDelay, Reading};
 pub use p_fabric::PFabricConfig;
 pub use segment::{Segment, Segments};
 pub use statistics::{CompletedFlow, FlowStatus, Totals};
@@ -43,6 +45,7 @@ use arrivals::{Arrival, Arrivals};
 use connection::{Connection, Connections, NEVER};
 use interface::{InLine, Interface, Interfaces};
 use neighbours::Neighbours;
+use observer::Observer;
 use segment::{Ack, Data};
 use timer::{End, Entry, Timers};
 
@@ -59,6 +62,8 @@ pub struct Hosts {
     arrivals: Arrivals,
     totals: Totals,
     completed: Vec<CompletedFlow>,
+    /// Observes chosen flows, if any are asked for.
+    observer: Option<Observer>,
     /// Buffers that are reused in each slot.
     outcomes: Vec<Outcome>,
     requests: Vec<Request>,
@@ -82,6 +87,7 @@ impl Hosts {
             arrivals: Arrivals::new(config.stack_delay, clock),
             totals: Totals::default(),
             completed: Vec::new(),
+            observer: None,
             outcomes: Vec::new(),
             requests: Vec::new(),
         })
@@ -96,7 +102,10 @@ impl Hosts {
         self.take_outcomes(&outcomes, slot);
         outcomes.clear();
         self.outcomes = outcomes;
-        self.process_arrived(slot, workload);
+        match self.observer {
+            None => self.process_arrived::<false>(slot, workload),
+            Some(_) => self.process_arrived::<true>(slot, workload),
+        }
         self.fire_timers(now);
         self.start_flows(now, workload);
         self.hand_over(fabric, now);
@@ -120,17 +129,27 @@ impl Hosts {
     }
 
     #[inline]
-    fn process_arrived(&mut self, slot: Slot, workload: &mut dyn Workload) {
+    fn process_arrived<const OBSERVED: bool>(&mut self, slot: Slot, workload: &mut dyn Workload) {
         let mut due = self.arrivals.take(slot);
         for Arrival { at: now, packet } in due.drain(..) {
             let id = packet.id();
             match (self.connections.place(packet.flow()), self.segments.in_use(id)) {
                 (None, _) => self.totals.late += 1,
                 (Some(place), &Segment::Data(data)) => {
-                    self.receive_data(place, &packet, &data, now, workload)
+                    self.receive_data(place, &packet, &data, now, workload);
+                    if OBSERVED && let Some(observer) = &mut self.observer {
+                        observer.arrived(place, packet.length(), data.sent_at, now);
+                    }
                 }
                 (Some(place), Segment::Ack(ack)) => {
-                    self.connections.at(place).sender.on_ack(ack, now);
+                    let sender = &mut self.connections.at(place).sender;
+                    let before = if OBSERVED { sender.acknowledged() } else { 0 };
+                    sender.on_ack(ack, now);
+                    if OBSERVED && let Some(observer) = &mut self.observer {
+                        // Only acknowledgements of new bytes measure the round trip (RFC 7323, section 4.3).
+                        let measured = sender.srtt().is_some() && sender.acknowledged() > before;
+                        observer.sender_event(place, packet.flow(), measured.then(|| now.since(ack.echo)));
+                    }
                     self.after_sender_event(place, now);
                 }
             }
@@ -176,6 +195,9 @@ impl Hosts {
             self.totals.flows_completed += 1;
             self.totals.timeouts += connection.sender.events().timeouts;
             self.completed.push(CompletedFlow::of(connection, now));
+            if let Some(observer) = &mut self.observer {
+                observer.end(place, connection);
+            }
             self.connections.end(place);
             return;
         }
@@ -203,6 +225,9 @@ impl Hosts {
             match entry.end {
                 End::Sender if connection.sender.deadline() <= now => {
                     connection.sender.on_timer(now);
+                    if let Some(observer) = &mut self.observer {
+                        observer.sender_event(place, entry.flow, None);
+                    }
                     self.after_sender_event(place, now);
                 }
                 End::Receiver if connection.receiver.deadline() <= now => {
@@ -226,7 +251,11 @@ impl Hosts {
                 continue;
             }
             self.totals.flows_started += 1;
+            let flow = self.connections.next_flow();
             let place = self.connections.begin(&self.config, &start);
+            if let Some(observer) = &mut self.observer {
+                observer.start(place, flow);
+            }
             self.after_sender_event(place, start.at);
             let connections = &self.connections;
             let counts = |entry: &Entry| {

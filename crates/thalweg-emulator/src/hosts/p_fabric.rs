@@ -102,6 +102,16 @@ impl Sender {
         (self.board.una().saturating_mul(self.window.mss)).min(self.bytes)
     }
 
+    /// Bytes in flight, as the sender estimates, in whole segments.
+    pub fn in_flight(&self) -> u64 {
+        self.board.pipe() * self.window.mss
+    }
+
+    /// Segments sent, including retransmissions, without probes.
+    pub fn segments_sent(&self) -> u64 {
+        self.board.next() + self.events.retransmissions
+    }
+
     /// Whether all bytes are acknowledged.
     pub fn is_done(&self) -> bool {
         self.board.una() == self.segments

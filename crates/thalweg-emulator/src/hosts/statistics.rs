@@ -68,6 +68,8 @@ pub struct FlowStatus {
     pub destination: EndpointId,
     /// Bytes of payload; `u64::MAX` for an unbounded flow.
     pub bytes: u64,
+    /// Differentiated services code point.
+    pub dscp: u8,
     /// When its first byte might be sent.
     pub start: Timestamp,
     /// Bytes that its receiver has handed to the application.
@@ -76,6 +78,12 @@ pub struct FlowStatus {
     pub acknowledged: u64,
     /// Congestion window in bytes.
     pub cwnd: u64,
+    /// Maximum segment size in bytes.
+    pub mss: u64,
+    /// Bytes in flight, as its sender estimates (`pipe` of RFC 6675), in whole segments.
+    pub in_flight: u64,
+    /// Segments handed to the network interface, including retransmissions, without probes of pFabric.
+    pub segments_sent: u64,
     /// Slow start threshold in bytes; `u64::MAX` before the first congestion event.
     pub ssthresh: u64,
     /// Smoothed round-trip time; `None` before the first measurement, and with pFabric.
@@ -98,10 +106,14 @@ impl FlowStatus {
             source: connection.source,
             destination: connection.destination,
             bytes: connection.bytes,
+            dscp: connection.dscp,
             start: connection.start,
             delivered: connection.receiver.delivered(),
             acknowledged: connection.sender.acknowledged(),
             cwnd: window.cwnd,
+            mss: window.mss,
+            in_flight: connection.sender.in_flight(),
+            segments_sent: connection.sender.segments_sent(),
             ssthresh: window.ssthresh,
             srtt: connection.sender.srtt(),
             is_recovering: connection.sender.is_recovering(),

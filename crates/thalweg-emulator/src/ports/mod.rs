@@ -6,10 +6,12 @@
 //! | `port` | the sending side of a link |
 //! | `impairment` | random loss and jitter of a link |
 //! | `tally` | what is counted at a port |
+//! | `queue_span` | mean and maximum of a queue over a time |
 //! | `monitor` | mirrored ports and the monitor port that their copies go to |
 
 pub(crate) mod impairment;
 pub mod lane;
 pub mod monitor;
 pub mod port;
+pub mod queue_span;
 pub mod tally;

@@ -19,7 +19,7 @@ use thalweg_wire::{BitRate, Bytes, Nanos};
 use super::own_scheme::Scheme;
 
 /// The sections, in the order of a printed experiment; the first one has the keys above all sections.
-pub static SECTIONS: LazyLock<[&Section; 10]> = LazyLock::new(|| {
+pub static SECTIONS: LazyLock<[&Section; 12]> = LazyLock::new(|| {
     [
         &TOP,
         &TOPOLOGY,
@@ -29,6 +29,8 @@ pub static SECTIONS: LazyLock<[&Section; 10]> = LazyLock::new(|| {
         &WORKLOAD,
         &PACKETS,
         &MEASURE,
+        &FLOW_SERIES,
+        &QUEUE_SERIES,
         &MIRROR,
         &FAILURE,
     ]
@@ -436,6 +438,41 @@ section! {
         /// Interval over which link traffic is summed up.
         link_interval: Nanos [Time] or "a hundredth of the duration, or longer if there are many links",
         /// Ports whose queues are sampled.
+        ports: Vec<String> [Texts("\"tor0 > h3\" (the port of tor0 that leads to h3), \"tor0:p3\" or \"tor0:Ethernet4\" (a port), or \"tor0\" (all its ports)")] or "all ports of all routers",
+    }
+}
+
+section! {
+    /// Flows over time: congestion window, round-trip time, rates, queueing delay. With --output, they are in the table
+    /// flow_series. Without an interval or changes, no flow is sampled. The other keys choose flows; without any, all are
+    /// sampled.
+    pub struct FlowSeries in FLOW_SERIES = "flow_series" {
+        /// Time between samples of a flow.
+        interval: Nanos [Time] or "no samples at intervals",
+        /// Whether each change of a congestion window or slow start threshold gives a sample, at most one per timeslot.
+        changes: bool [Boolean] default "false",
+        /// Senders of the flows.
+        sources: Vec<String> [ENDPOINTS] or "all endpoints",
+        /// Receivers of the flows.
+        destinations: Vec<String> [ENDPOINTS] or "all endpoints",
+        /// Number of the [[workload]] of the flows, from 1 in the order of the file.
+        workload: u32 [Whole(1, 65_535)] or "all workloads",
+        /// Differentiated services code point of the flows.
+        dscp: u8 [Whole(0, 63)] or "all",
+        /// Size of the smallest flow.
+        min_size: Bytes [Amount] or "any size",
+        /// Only this many flows, the largest of those that the other keys choose.
+        largest: u32 [Whole(1, 65_535)] or "all of them",
+    }
+}
+
+section! {
+    /// Queues over time: length, drops, marks, bytes sent. With --output, they are in the table queue_series. Without an
+    /// interval, no queue is sampled.
+    pub struct QueueSeries in QUEUE_SERIES = "queue_series" {
+        /// Length of the intervals.
+        interval: Nanos [Time] or "no samples",
+        /// Ports whose queues are sampled, as in [measure].
         ports: Vec<String> [Texts("\"tor0 > h3\" (the port of tor0 that leads to h3), \"tor0:p3\" or \"tor0:Ethernet4\" (a port), or \"tor0\" (all its ports)")] or "all ports of all routers",
     }
 }

@@ -38,6 +38,8 @@ pub enum Values<R> {
     Number(fn(&R) -> u16),
     /// Nanoseconds, bytes, packets. Values above `i64::MAX` (292 years of nanoseconds) are written as that.
     Count(fn(&R) -> u64),
+    /// The same, or nothing.
+    OptionalCount(fn(&R) -> Option<u64>),
     /// A ratio.
     Ratio(fn(&R) -> f64),
 }
@@ -49,6 +51,7 @@ impl<R> Values<R> {
             Values::Name(_) => "string",
             Values::Number(_) => "uint16",
             Values::Count(_) => "int64",
+            Values::OptionalCount(_) => "int64 or empty",
             Values::Ratio(_) => "double",
         }
     }
@@ -59,7 +62,7 @@ pub(super) fn signed(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-const fn column<R>(
+pub(super) const fn column<R>(
     name: &'static str,
     unit: &'static str,
     about: &'static str,

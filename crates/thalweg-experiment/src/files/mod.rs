@@ -1,4 +1,4 @@
-//! The tables of a run: `flows`, `queues`, `links` and `drops`, as Parquet or CSV, and its summary as JSON.
+//! The tables of a run: `flows`, `queues`, `links` and `drops`, as Parquet or CSV, its time series, and its summary as JSON.
 //!
 //! [`columns`] defines the columns, [`reference()`] describes them. Equal rows give equal bytes. A file gets its name
 //! when it is complete.
@@ -9,23 +9,27 @@ pub mod marker;
 mod parquet;
 pub mod read;
 mod reference;
+mod series_columns;
 mod sweep;
+mod writer;
 
 #[cfg(test)]
 mod tests;
 
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
 use super::json;
 use super::results::Results;
+use super::results::series_rows::{FlowSeriesRow, QueueSeriesRow};
 
 pub use columns::{Column, Row, Values};
 pub use reference::reference;
 pub use sweep::{JSON_FILE as SWEEP_FILE, write_sweep};
+pub use writer::{Output, RowWriter};
 
 /// Name of the summary of a run. It is written last.
 pub const SUMMARY_FILE: &str = "summary.json";
@@ -41,6 +45,9 @@ pub enum Format {
 }
 
 impl Format {
+    /// All formats.
+    pub const ALL: [Format; 2] = [Format::Parquet, Format::Csv];
+
     /// The file name extension.
     pub const fn extension(self) -> &'static str {
         match self {
@@ -88,11 +95,16 @@ pub enum WriteError {
     },
 }
 
-/// Writes all rows and the summary of a run to `folder`, which is created if missing. Returns the paths of the files.
+/// Writes all rows and the summary of a run to `folder`, which is created if missing. Returns the paths of the files. Time series
+/// have been written by the run; those of an earlier run are removed.
 ///
 /// # Errors
-/// If the directory cannot be created or a file cannot be written.
+/// If the directory cannot be created, a file cannot be written, or an old one cannot be removed.
 pub fn write(folder: &Path, format: Format, results: &Results) -> Result<Vec<PathBuf>, WriteError> {
+    let output = Output { folder, format };
+    let is_new = |table| results.summary.series.iter().any(|series| series.table == table);
+    output.remove_old::<FlowSeriesRow>(is_new(FlowSeriesRow::FILE))?;
+    output.remove_old::<QueueSeriesRow>(is_new(QueueSeriesRow::FILE))?;
     Ok(vec![
         write_rows(folder, format, &results.flows)?,
         write_rows(folder, format, &results.queues)?,
@@ -117,26 +129,7 @@ fn write_text(folder: &Path, name: &str, text: impl AsRef<[u8]>) -> Result<PathB
 /// # Errors
 /// If the directory cannot be created or the file cannot be written. An existing file then stays.
 pub fn write_rows<R: Row>(folder: &Path, format: Format, rows: &[R]) -> Result<PathBuf, WriteError> {
-    fs::create_dir_all(folder).map_err(|source| WriteError::Folder { folder: folder.to_owned(), source })?;
-    let path = folder.join(R::FILE).with_extension(format.extension());
-    let unfinished = path.with_extension(format!("{}.unfinished", format.extension()));
-    write_whole(&unfinished, &path, format, rows).inspect_err(|_| {
-        // The file may not exist; the first error is the one to report.
-        let _ = fs::remove_file(&unfinished);
-    })?;
-    Ok(path)
-}
-
-fn write_whole<R: Row>(unfinished: &Path, path: &Path, format: Format, rows: &[R]) -> Result<(), WriteError> {
-    let file_error = |source| WriteError::File { path: path.to_owned(), source };
-    let mut out = BufWriter::new(File::create(unfinished).map_err(file_error)?);
-    match format {
-        Format::Parquet => parquet::write(&mut out, rows, parquet::ROWS_PER_GROUP)
-            .map_err(|source| WriteError::Parquet { path: path.to_owned(), source })?,
-        Format::Csv => {
-            csv::write(&mut out, rows).map_err(|source| WriteError::Csv { path: path.to_owned(), source })?
-        }
-    }
-    out.flush().map_err(file_error)?;
-    fs::rename(unfinished, path).map_err(file_error)
+    let mut writer = RowWriter::create(Output { folder, format })?;
+    writer.write_all(rows)?;
+    writer.finish()
 }

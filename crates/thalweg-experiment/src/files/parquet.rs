@@ -1,8 +1,9 @@
-//! Parquet: required columns, names in dictionaries, pages compressed with zstd.
+//! Parquet: required columns, or optional ones where values may be missing, names in dictionaries, pages compressed with zstd.
 //!
 //! Equal rows give equal bytes: the format has no date, and the writer is the version of this program.
 
 use std::io::Write;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as PhysicalType, ZstdLevel};
@@ -21,19 +22,32 @@ pub(super) const ROWS_PER_GROUP: usize = 1 << 17;
 /// At this level zstd is about as fast as its readers.
 const ZSTD_LEVEL: i32 = 3;
 
-/// Writes `rows` in groups of `group`.
-pub(super) fn write<R: Row>(out: impl Write + Send, rows: &[R], group: usize) -> Result<(), ParquetError> {
-    let mut writer = SerializedFileWriter::new(out, schema::<R>()?, properties::<R>()?)?;
-    for rows in rows.chunks(group) {
-        let mut group = writer.next_row_group()?;
+/// Writes a table of rows `R`.
+pub(super) struct Writer<R, W: Write + Send>(SerializedFileWriter<W>, PhantomData<fn(&R)>);
+
+impl<R: Row, W: Write + Send> Writer<R, W> {
+    /// Starts a file.
+    pub(super) fn new(out: W) -> Result<Writer<R, W>, ParquetError> {
+        let writer = SerializedFileWriter::new(out, schema::<R>()?, properties::<R>()?)?;
+        Ok(Writer(writer, PhantomData))
+    }
+
+    /// Writes rows as a group.
+    pub(super) fn group(&mut self, rows: &[R]) -> Result<(), ParquetError> {
+        let mut group = self.0.next_row_group()?;
         for column in R::COLUMNS {
             let mut chunk = group.next_column()?.expect("as many columns as in the schema");
             write_column(&mut chunk, rows, &column.values)?;
             chunk.close()?;
         }
-        group.close()?;
+        group.close().map(drop)
     }
-    writer.close().map(drop)
+
+    /// Completes the file.
+    pub(super) fn close(self) -> Result<(), ParquetError> {
+        let mut out = self.0.into_inner()?;
+        Ok(out.flush()?)
+    }
 }
 
 fn write_column<R>(
@@ -54,6 +68,11 @@ fn write_column<R>(
             let values: Vec<i64> = rows.iter().map(|row| signed(get(row))).collect();
             chunk.typed::<Int64Type>().write_batch(&values, None, None)
         }
+        Values::OptionalCount(get) => {
+            let present: Vec<i16> = rows.iter().map(|row| get(row).is_some().into()).collect();
+            let values: Vec<i64> = rows.iter().filter_map(get).map(signed).collect();
+            chunk.typed::<Int64Type>().write_batch(&values, Some(&present), None)
+        }
         Values::Ratio(get) => {
             let values: Vec<f64> = rows.iter().map(get).collect();
             chunk.typed::<DoubleType>().write_batch(&values, None, None)
@@ -66,11 +85,15 @@ fn schema<R: Row>() -> Result<TypePtr, ParquetError> {
         let (physical, logical) = match column.values {
             Values::Name(_) => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
             Values::Number(_) => (PhysicalType::INT32, Some(LogicalType::integer(16, false))),
-            Values::Count(_) => (PhysicalType::INT64, None),
+            Values::Count(_) | Values::OptionalCount(_) => (PhysicalType::INT64, None),
             Values::Ratio(_) => (PhysicalType::DOUBLE, None),
         };
+        let repetition = match column.values {
+            Values::OptionalCount(_) => Repetition::OPTIONAL,
+            _ => Repetition::REQUIRED,
+        };
         Type::primitive_type_builder(column.name, physical)
-            .with_repetition(Repetition::REQUIRED)
+            .with_repetition(repetition)
             .with_logical_type(logical)
             .build()
             .map(Arc::new)
@@ -84,7 +107,7 @@ fn properties<R: Row>() -> Result<WriterPropertiesPtr, ParquetError> {
         .set_created_by(CREATED_BY.to_owned())
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL)?));
     for column in R::COLUMNS {
-        if let Values::Count(_) = column.values {
+        if let Values::Count(_) | Values::OptionalCount(_) = column.values {
             // Times increase in even steps and counts are small: their differences take a few bits.
             let path = ColumnPath::from(column.name);
             properties = properties

@@ -36,6 +36,8 @@ pub enum Cell<'a> {
     Count(u64),
     /// A ratio.
     Ratio(f64),
+    /// No value.
+    Missing,
 }
 
 impl<'a> Cell<'a> {
@@ -47,7 +49,7 @@ impl<'a> Cell<'a> {
         }
     }
 
-    /// Returns the number; 0 for a text or a ratio.
+    /// Returns the number; 0 for anything else.
     pub fn count(self) -> u64 {
         match self {
             Cell::Count(count) => count,
@@ -154,6 +156,7 @@ enum Kind {
     Name,
     Number,
     Count,
+    OptionalCount,
     Ratio,
 }
 
@@ -163,6 +166,7 @@ impl Kind {
             Values::Name(_) => Kind::Name,
             Values::Number(_) => Kind::Number,
             Values::Count(_) => Kind::Count,
+            Values::OptionalCount(_) => Kind::OptionalCount,
             Values::Ratio(_) => Kind::Ratio,
         }
     }
@@ -171,7 +175,7 @@ impl Kind {
         match self {
             Kind::Name => PhysicalType::BYTE_ARRAY,
             Kind::Number => PhysicalType::INT32,
-            Kind::Count => PhysicalType::INT64,
+            Kind::Count | Kind::OptionalCount => PhysicalType::INT64,
             Kind::Ratio => PhysicalType::DOUBLE,
         }
     }
@@ -186,6 +190,8 @@ enum Cells {
     Names(Vec<parquet::data_type::ByteArray>),
     Numbers(Vec<i32>),
     Counts(Vec<i64>),
+    /// By row, whether there is a value, and the place of the next one.
+    OptionalCounts(Vec<(bool, usize)>, Vec<i64>),
     Ratios(Vec<f64>),
 }
 
@@ -196,6 +202,10 @@ impl Cells {
             Cells::Names(values) => Cell::Name(std::str::from_utf8(values[row].data()).unwrap_or_default()),
             Cells::Numbers(values) => Cell::Count(u64::try_from(values[row]).unwrap_or(0)),
             Cells::Counts(values) => Cell::Count(u64::try_from(values[row]).unwrap_or(0)),
+            Cells::OptionalCounts(places, values) => match places[row] {
+                (true, place) => Cell::Count(u64::try_from(values[place]).unwrap_or(0)),
+                (false, _) => Cell::Missing,
+            },
             Cells::Ratios(values) => Cell::Ratio(values[row]),
         }
     }
@@ -218,7 +228,8 @@ fn read_parquet(
         let index = schema.columns().iter().position(|column| column.path().parts() == [*name]);
         let index = index.ok_or_else(|| format!("column {name} is missing"))?;
         let column = schema.column(index);
-        match column.physical_type() == kind.physical() && column.max_def_level() == 0 {
+        let levels = i16::from(*kind == Kind::OptionalCount);
+        match column.physical_type() == kind.physical() && column.max_def_level() == levels {
             true => Ok(index),
             false => Err(format!("column {name} has another type")),
         }
@@ -267,8 +278,28 @@ fn cells(group: &dyn RowGroupReader, index: usize, kind: Kind, rows: usize) -> R
         Kind::Name => Cells::Names(read::<ByteArrayType>(column, rows)?),
         Kind::Number => Cells::Numbers(read::<Int32Type>(column, rows)?),
         Kind::Count => Cells::Counts(read::<Int64Type>(column, rows)?),
+        Kind::OptionalCount => optional_counts(column, rows)?,
         Kind::Ratio => Cells::Ratios(read::<DoubleType>(column, rows)?),
     })
+}
+
+fn optional_counts(column: ColumnReader, rows: usize) -> Result<Cells, String> {
+    let (mut levels, mut values) = (Vec::new(), Vec::new());
+    let mut column = get_typed_column_reader::<Int64Type>(column);
+    while levels.len() < rows {
+        let left = rows - levels.len();
+        let read = column.read_records(left, Some(&mut levels), None, &mut values);
+        if read.map_err(|error| error.to_string())?.0 == 0 {
+            return Err("a column is shorter than the others".to_owned());
+        }
+    }
+    let mut next = 0;
+    let place = |level: i16| {
+        let place = next;
+        next += usize::from(level > 0);
+        (level > 0, place)
+    };
+    Ok(Cells::OptionalCounts(levels.into_iter().map(place).collect(), values))
 }
 
 fn read_csv(
@@ -296,7 +327,10 @@ fn read_csv(
             let invalid = || format!("row {rows}, column {name}: expected a number, found {text:?}");
             Ok(match kind {
                 Kind::Name => Cell::Name(text),
-                Kind::Number | Kind::Count => Cell::Count(text.parse().map_err(|_| invalid())?),
+                Kind::OptionalCount if text.is_empty() => Cell::Missing,
+                Kind::Number | Kind::Count | Kind::OptionalCount => {
+                    Cell::Count(text.parse().map_err(|_| invalid())?)
+                }
                 Kind::Ratio => Cell::Ratio(text.parse().map_err(|_| invalid())?),
             })
         };

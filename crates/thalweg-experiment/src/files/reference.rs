@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::columns::Row;
 use super::sweep::{CLASS_COLUMNS, COLUMNS, CSV_FILE, JSON_FILE, SEEDS_FILE};
+use crate::results::series_rows::{FlowSeriesRow, QueueSeriesRow};
 use crate::results::{DropRow, FlowRow, LinkRow, QueueRow};
 
 const BEGINNING: &str = "\
@@ -14,8 +15,8 @@ const BEGINNING: &str = "\
 folder per run, and a table of all runs to `DIR`. The same experiment and seed give identical files. While the emulation
 runs, `DIR/running.json` is locked; it is removed at the end.
 
-Times are whole nanoseconds of emulated time, which starts at 0. No column has missing values. Counts are signed 64-bit
-integers, so differences may be negative. Parquet files use dictionaries for names, and zstd. CSV files start with a
+Times are whole nanoseconds of emulated time, which starts at 0. Values are missing only where the type says so: null in Parquet, an
+empty cell in CSV. Counts are signed 64-bit integers, so differences may be negative. Parquet files use dictionaries for names, and zstd. CSV files start with a
 line of column names; lines end in `\\n`.
 ";
 
@@ -51,6 +52,16 @@ mean = links.group_by(\"from\", \"to\").agg(rate.mean().alias(\"gbit_s\"))
 print(mean.sort(\"gbit_s\", descending=True).collect())
 ```
 
+The congestion window and the round-trip time of each flow over time, with `[flow_series]`:
+
+```python
+series = pd.read_parquet(\"DIR/flow_series.parquet\")
+series[\"time_ms\"] = series.time_ns / 1e6
+series[\"rtt_us\"] = series.rtt_ns / 1e3
+for column in [\"cwnd_packets\", \"rtt_us\"]:
+    series.pivot(index=\"time_ms\", columns=\"flow\", values=column).interpolate().plot(ylabel=column)
+```
+
 All runs of a sweep, with the folder of each as a column:
 
 ```sql
@@ -67,6 +78,8 @@ pub fn reference() -> String {
     describe::<QueueRow>(&mut page);
     describe::<LinkRow>(&mut page);
     describe::<DropRow>(&mut page);
+    describe::<FlowSeriesRow>(&mut page);
+    describe::<QueueSeriesRow>(&mut page);
     describe_sweep(&mut page);
     page.push_str(END);
     page

@@ -1,4 +1,5 @@
-use std::fs;
+use std::fs::{self, File};
+use std::io::Write as _;
 use std::process::Command;
 
 use ::parquet::basic::Compression;
@@ -61,15 +62,48 @@ fn links() -> Vec<LinkRow> {
     }]
 }
 
+fn flow_series() -> Vec<FlowSeriesRow> {
+    let row = |index: u64| FlowSeriesRow {
+        time_ns: 1_000 * index,
+        interval_ns: 1_000,
+        flow: index as u32 % 3,
+        workload: 1,
+        src: "h0".into(),
+        dst: "h1".into(),
+        dscp: 0,
+        cwnd_packets: 10.5 + index as f64,
+        cwnd_bytes: 15_204 + 1_448 * index,
+        ssthresh_bytes: (index > 4).then_some(9_000),
+        srtt_ns: index.is_multiple_of(2).then_some(25_000 + index),
+        rtt_ns: index.is_multiple_of(3).then_some(u64::MAX),
+        in_flight_bytes: 2_896,
+        sent_packets: 2,
+        retransmissions: 0,
+        timeouts: 0,
+        acked_bytes: 2_896,
+        received_packets: 2,
+        received_bytes: 3_076,
+        marked_packets: 0,
+        delivered_bytes: 2_896,
+        queueing_delay_mean_ns: None,
+        queueing_delay_max_ns: None,
+    };
+    (0..10).map(row).collect()
+}
+
 fn csv_text<R: Row>(rows: &[R]) -> String {
     let mut out = Vec::new();
-    super::csv::write(&mut out, rows).unwrap();
+    let mut writer = super::csv::Writer::new::<R>(&mut out).unwrap();
+    writer.rows(rows).unwrap();
+    writer.close().unwrap();
     String::from_utf8(out).unwrap()
 }
 
 fn parquet_bytes<R: Row>(rows: &[R], group: usize) -> Vec<u8> {
     let mut out = Vec::new();
-    super::parquet::write(&mut out, rows, group).unwrap();
+    let mut writer = super::parquet::Writer::new(&mut out).unwrap();
+    rows.chunks(group).for_each(|rows| writer.group(rows).unwrap());
+    writer.close().unwrap();
     out
 }
 
@@ -87,6 +121,7 @@ fn read_back(bytes: &[u8]) -> Vec<Vec<(String, String)>> {
         Field::UShort(number) => number.to_string(),
         Field::Long(number) => number.to_string(),
         Field::Double(number) => number.to_string(),
+        Field::Null => String::new(),
         other => panic!("no column has the type of {other:?}"),
     };
     let row = |row: ::parquet::record::Row| {
@@ -216,8 +251,47 @@ fn the_reference_page_has_every_column_with_its_type() {
     ] {
         assert!(page.contains(line), "{line}");
     }
-    // Those of the four tables, and of the table of a sweep.
-    assert_eq!(page.matches("\n| `").count(), 11 + 6 + 9 + 3 + 14 + 6);
+    // Those of the four tables, of both series, and of the table of a sweep.
+    assert_eq!(page.matches("\n| `").count(), 11 + 6 + 9 + 3 + 25 + 16 + 14 + 6);
+}
+
+/// With pandas, if installed: missing values, sums and the pivot of the guide.
+#[test]
+fn pandas_reads_time_series_from_both_formats() {
+    const SCRIPT: &str = r#"
+import sys
+try:
+    import pandas
+except ImportError as error:
+    print("skipped:", error)
+    sys.exit()
+folder = sys.argv[1]
+tables = [pandas.read_csv(folder + "/flow_series.csv")]
+try:
+    tables.append(pandas.read_parquet(folder + "/flow_series.parquet"))
+except ImportError as error:
+    print("without Parquet:", error, file=sys.stderr)
+for table in tables:
+    pivot = table.pivot(index="time_ns", columns="flow", values="cwnd_packets")
+    print(len(table), int(table.acked_bytes.sum()), int(table.srtt_ns.isna().sum()),
+          int(table.queueing_delay_max_ns.notna().sum()), pivot.shape, float(table.goodput_bps.iloc[0]))
+"#;
+    let folder = tempfile::tempdir().unwrap();
+    for format in [Format::Parquet, Format::Csv] {
+        write_rows(folder.path(), format, &flow_series()).unwrap();
+    }
+    let python = Command::new("python3").args(["-c", SCRIPT]).arg(folder.path()).output();
+    let Ok(output) = python.inspect_err(|error| println!("skipped: no python3: {error}")) else { return };
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    match text.strip_prefix("skipped:") {
+        Some(why) => println!("skipped:{why}"),
+        None => {
+            let lines: Vec<&str> = text.lines().collect();
+            assert!((1..=2).contains(&lines.len()), "{text}");
+            lines.iter().for_each(|line| assert_eq!(*line, "10 28960 5 0 (10, 3) 23168000000.0"));
+        }
+    }
 }
 
 /// With other readers, if installed: types as on the reference page, values as in CSV.
@@ -272,6 +346,7 @@ fn read_table<R: Row>(
             read::Cell::Name(name) => (*name).to_owned(),
             read::Cell::Count(count) => count.to_string(),
             read::Cell::Ratio(ratio) => ratio.to_string(),
+            read::Cell::Missing => String::new(),
         };
         rows.push(row.iter().map(text).collect());
     })?;
@@ -294,6 +369,7 @@ fn tables_are_read_as_they_were_written() {
     check_read(&flows());
     check_read(&queues());
     check_read(&links());
+    check_read(&flow_series());
     check_read::<DropRow>(&[]);
 }
 

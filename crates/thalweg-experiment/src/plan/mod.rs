@@ -5,7 +5,7 @@
 //! | `network` | the topology and the names of its parts |
 //! | `scheme`, `transport` | the behaviour of routers and endpoints |
 //! | `flows`, `packets` | the traffic of endpoints |
-//! | `measure`, `mirror`, `failure` | what is recorded, what is copied, and what breaks |
+//! | `measure`, `series`, `mirror`, `failure` | what is recorded, what is copied, and what breaks |
 //! | `warnings` | settings that are valid and probably not meant |
 
 mod failure;
@@ -15,6 +15,7 @@ mod mirror;
 mod network;
 mod packets;
 mod scheme;
+mod series;
 mod transport;
 mod warnings;
 
@@ -32,6 +33,8 @@ use thalweg_wire::{Nanos, Timestamp};
 
 pub use failure::{Event, FailureEvent};
 pub use measure::Measure;
+pub(crate) use series::MAX_KEPT_ROWS;
+pub use series::{FlowSeriesPlan, QueueSeriesPlan};
 
 use super::experiment::table::{self, BalanceName, Packet, Routing, Top};
 use super::experiment::{Experiment, ExperimentError, Problem};
@@ -68,6 +71,10 @@ pub struct Plan {
     pub packets: Vec<Box<dyn PacketWorkload>>,
     /// What is recorded.
     pub measure: Measure,
+    /// Flows to sample over time.
+    pub flow_series: Option<FlowSeriesPlan>,
+    /// Queues to sample over time.
+    pub queue_series: Option<QueueSeriesPlan>,
     /// Monitor ports.
     pub monitors: Vec<Monitor>,
     /// Failures, in order of time.
@@ -109,6 +116,13 @@ impl Plan {
                 warnings.push(format!(
                     "[[{section}]] has no effect in real time: the packets come from endpoints"
                 ));
+            }
+        }
+        for (is_used, section) in
+            [(plan.flow_series.is_some(), "flow_series"), (plan.queue_series.is_some(), "queue_series")]
+        {
+            if is_used {
+                warnings.push(format!("[{section}] has no effect in real time: use queues.parquet"));
             }
         }
         Ok(Plan { warnings, flows: Vec::new(), packets: Vec::new(), monitors: Vec::new(), ..plan })
@@ -159,6 +173,10 @@ impl Plan {
             problems.0.push(top.refuse("", "nothing is sent: a [[workload]] or [[packets]] is needed"));
         }
         let measure = problems.keep(measure::measure(&experiment.one::<table::Measure>(), duration, &stage));
+        let flow_series = series::flow_series(&experiment.one::<table::FlowSeries>(), flows.len(), &stage);
+        let flow_series = problems.keep(flow_series).flatten();
+        let queue_series = series::queue_series(&experiment.one::<table::QueueSeries>(), &stage);
+        let queue_series = problems.keep(queue_series).flatten();
         let monitors: Vec<Monitor> = experiment
             .all::<table::Mirror>()
             .filter_map(|entry| problems.keep(mirror::monitor(&entry, &stage)))
@@ -186,6 +204,8 @@ impl Plan {
             flows,
             packets,
             measure,
+            flow_series,
+            queue_series,
             monitors,
             events,
             warnings: Vec::new(),

@@ -14,7 +14,16 @@ use crate::experiment::table::{Load, OpenLoop, Packets, Workload};
 pub(super) fn of(plan: &Plan, experiment: &Experiment) -> Vec<String> {
     let transport = (!plan.flows.is_empty()).then(|| transport(plan)).flatten();
     let single = [transport, delay_target(plan), oversubscription(&plan.topology)];
-    single.into_iter().flatten().chain(overload(experiment)).collect()
+    single.into_iter().flatten().chain(overload(experiment)).chain(flows_without_transport(plan)).collect()
+}
+
+/// Flows to sample, and only packets without transport.
+fn flows_without_transport(plan: &Plan) -> Option<String> {
+    let is_missing = plan.flow_series.is_some() && plan.flows.is_empty();
+    is_missing.then(|| {
+        "[flow_series] has no effect without a [[workload]]: packets without transport have no flows"
+            .to_owned()
+    })
 }
 
 /// Loads above 1, which the links of the endpoints cannot carry.

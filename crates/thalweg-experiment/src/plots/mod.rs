@@ -5,6 +5,8 @@
 //! | `queues.svg` | queue lengths of the busiest ports over time |
 //! | `throughput.svg` | rates of the busiest links over time |
 //! | `flows.svg` | distributions of completion times and slowdowns, by size class |
+//! | `cwnd.svg`, `rtt.svg` | windows and round-trip times of the flows that sent most, with `[flow_series]` |
+//! | `queue_series.svg` | mean queues of the busiest ports, with `[queue_series]` |
 //! | `sweep-slowdown.svg` | slowdowns over the swept key |
 //! | `sweep-throughput.svg` | throughput and drops over the swept key |
 //! | `sweep-queues.svg` | the longest queue over the swept key |
@@ -15,6 +17,7 @@
 mod flows;
 mod grid;
 mod queues;
+mod series;
 mod sweep;
 mod throughput;
 
@@ -29,12 +32,18 @@ use thalweg_plot::strips;
 use thalweg_wire::Nanos;
 use thiserror::Error;
 
+use super::files::Row;
+use super::files::read::TableError;
+use super::results::series_rows::{FlowSeriesRow, QueueSeriesRow};
 use super::results::{QueueRow, Results, SweepResults};
 
 /// Why a plot was not drawn.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum DrawError {
+    /// A time series cannot be read.
+    #[error("cannot draw a time series")]
+    Table(#[from] TableError),
     /// The directory cannot be created.
     #[error("cannot create the directory {}", folder.display())]
     Folder {
@@ -61,22 +70,28 @@ pub enum DrawError {
     },
 }
 
-/// Draws the plots of a run into `folder`, which is created if missing. Returns the paths of the files.
+/// Draws the plots of a run into `folder`, which is created if missing. Time series are read from the tables there. Returns the
+/// paths of the files.
 ///
 /// # Errors
-/// If the directory cannot be created or a file cannot be written.
+/// If the directory cannot be created, a file cannot be written, or a time series cannot be read.
 pub fn draw(folder: &Path, results: &Results) -> Result<Vec<PathBuf>, DrawError> {
     let times = Times { duration_ns: results.duration_ns, warm_up_ns: results.warm_up_ns };
     let Results { experiment, topology, scheme, transport, .. } = results;
     let title = format!("{experiment}, {topology}, scheme {scheme}, transport {transport}");
-    save_all(
-        folder,
-        vec![
-            ("queues.svg", queues::draw(&title, &results.queues, times)),
-            ("throughput.svg", throughput::draw(&title, &results.links, times)),
-            ("flows.svg", flows::draw(&title, &results.flows, times)),
-        ],
-    )
+    let mut plots = vec![
+        ("queues.svg", queues::draw(&title, &results.queues, times)),
+        ("throughput.svg", throughput::draw(&title, &results.links, times)),
+        ("flows.svg", flows::draw(&title, &results.flows, times)),
+    ];
+    let has = |table| results.summary.series.iter().any(|series| series.table == table);
+    if has(FlowSeriesRow::FILE) {
+        plots.extend(series::flows(folder, &title, times)?);
+    }
+    if has(QueueSeriesRow::FILE) {
+        plots.extend(series::queues(folder, &title, times)?);
+    }
+    save_all(folder, plots)
 }
 
 /// Draws queue lengths over a `duration` into `folder`, which is created if missing. Returns the path of the file.

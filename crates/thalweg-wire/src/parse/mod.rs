@@ -17,6 +17,7 @@ mod frame_cursor;
 mod ip;
 mod ipv4;
 mod ipv6;
+mod l2tpv3;
 mod link;
 mod nflog;
 mod serial;
@@ -40,7 +41,7 @@ use crate::source::Frame;
 /// A parser of frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Parser {
-    /// Whether to remove tunnel headers (GRE, PPTP, WCCP, ERSPAN, VXLAN, Geneve, GTP-U, L2TP, Teredo, IP in IP), so that the
+    /// Whether to remove tunnel headers (GRE, PPTP, WCCP, ERSPAN, VXLAN, Geneve, GTP-U, L2TP, L2TPv3, Teredo, IP in IP), so that the
     /// key is that of the inner packet.
     ///
     /// Up to four nested tunnels. The outer packet is returned if the inner one is not IP, malformed or truncated

@@ -13,10 +13,10 @@
 //! | Geneve | RFC 8926 |
 //! | GTP-U, version 1 | 3GPP TS 29.281 section 5 |
 //! | L2TP, version 2 | RFC 2661 |
+//! | L2TP, version 3, over UDP and IP | RFC 3931, see `l2tpv3` |
 //! | Teredo | RFC 4380 section 5.1.1 |
 //!
-//! Not supported: source-routed GRE (RFC 1701), and L2TP version 3, whose header has a length that only its control connection
-//! tells.
+//! Not supported: source-routed GRE (RFC 1701).
 
 use crate::flow_key::IpVersion;
 use crate::packet::{Fragment, PacketNotes};
@@ -24,7 +24,7 @@ use crate::parse::datagram::Datagram;
 use crate::parse::frame_cursor::FrameCursor;
 use crate::parse::ip::{self, Network};
 use crate::parse::transport::UDP_HEADER_LENGTH;
-use crate::parse::{link, serial};
+use crate::parse::{l2tpv3, link, serial};
 use crate::protocol::Protocol;
 
 /// The maximum number of nested tunnels.
@@ -34,6 +34,8 @@ const MAX_DEPTH: u32 = 4;
 const IPV4_IN_IP: Protocol = Protocol(4);
 /// IPv6 in IP (RFC 2473, RFC 4213).
 const IPV6_IN_IP: Protocol = Protocol(41);
+/// L2TP version 3 in IP (RFC 3931 section 4.1.1).
+const L2TP_IN_IP: Protocol = Protocol(115);
 
 /// UDP destination ports: VXLAN's (RFC 7348 section 5), Linux's for VXLAN before that, VXLAN-GPE's, Geneve's (RFC 8926
 /// section 3.3), GTP-U's (TS 29.281 section 4.4.2), GRE's (RFC 8086 section 3).
@@ -123,6 +125,7 @@ fn inside<'a>(datagram: &Datagram<'a>) -> Option<Network<'a>> {
     match datagram.key.protocol {
         IPV4_IN_IP => Some(Network { version: IpVersion::V4, rest }),
         IPV6_IN_IP => Some(Network { version: IpVersion::V6, rest }),
+        L2TP_IN_IP => l2tpv3::over_ip(rest),
         Protocol::GRE => gre(rest),
         Protocol::UDP => udp(rest),
         _ => None,
@@ -139,7 +142,7 @@ fn udp(rest: FrameCursor<'_>) -> Option<Network<'_>> {
         (_, GENEVE_PORT) => geneve(rest),
         (_, GTP_PORT) => gtp(rest),
         (_, GRE_PORT) => gre(rest),
-        (L2TP_PORT, _) | (_, L2TP_PORT) => l2tp(rest),
+        (L2TP_PORT, _) | (_, L2TP_PORT) => l2tp(rest).or_else(|| l2tpv3::over_udp(rest)),
         (TEREDO_PORT, _) | (_, TEREDO_PORT) => teredo(rest),
         _ => None,
     }
@@ -191,7 +194,7 @@ fn gtp(rest: FrameCursor<'_>) -> Option<Network<'_>> {
     link::raw_ip(payload).ok()
 }
 
-/// Parses a data message of L2TP with PPP.
+/// Parses a data message of version 2 of L2TP with PPP.
 fn l2tp(rest: FrameCursor<'_>) -> Option<Network<'_>> {
     let &[high, low] = rest.peek()?;
     let flags = u16::from_be_bytes([high, low]);

@@ -9,6 +9,7 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use signal_hook::consts::{SIGINT, SIGTERM};
+use thalweg_experiment::files::Output;
 use thalweg_experiment::files::marker::{RunMarker, Running};
 use thalweg_experiment::results::{Results, SweepResults};
 use thalweg_experiment::sweep::{Axis, Sweep};
@@ -20,7 +21,7 @@ use super::file_kind::FileKind;
 use super::real_time::RealTimeArgs;
 use crate::config::OptionsError;
 use crate::console;
-use crate::emulate::{self, new_scheme, report};
+use crate::emulate::{self, comparison, new_scheme, report};
 
 /// Emulate a network and measure its queues, links and flows.
 ///
@@ -185,9 +186,8 @@ impl EmulateArgs {
         let _marker = self.begin_output(&plan.name, Vec::new(), 1)?;
         let bars = Bars::new(vec![String::new()]);
         stop_on_signals(stop)?;
-        let results = thalweg_experiment::run(plan, self.output.as_deref(), stop, &mut |progress| {
-            bars.update(0, progress)
-        });
+        let results =
+            thalweg_experiment::run(plan, self.tables(), stop, &mut |progress| bars.update(0, progress));
         bars.clear();
         let results = results?;
         if let Some(folder) = &self.output {
@@ -214,7 +214,7 @@ impl EmulateArgs {
         stop_on_signals(stop)?;
         let results = sweep.run(
             self.threads(sweep.runs()),
-            self.output.as_deref(),
+            self.tables(),
             stop,
             &|run, progress| bars.update(run, progress),
             &|run, mut results: Results| {
@@ -241,7 +241,7 @@ impl EmulateArgs {
                 console::warn(format_args!("{}: {warning}", values.join(" ")));
             }
         }
-        super::print(if self.json { json::lines(&results) } else { report::comparison(&results) })
+        super::print(if self.json { json::lines(&results) } else { comparison::comparison(&results) })
     }
 
     /// Says what the results of an interrupted run cover.
@@ -297,6 +297,12 @@ impl EmulateArgs {
         let running = Running { experiment: experiment.to_owned(), sweep, runs: runs as u64 };
         let marker = RunMarker::create(folder, &running);
         Ok(Some(marker.with_context(|| format!("cannot write to {}", folder.display()))?))
+    }
+
+    /// Where tables go, if they are asked for.
+    fn tables(&self) -> Option<Output<'_>> {
+        let format = self.format.unwrap_or_default().into();
+        self.output.as_deref().map(|folder| Output { folder, format })
     }
 
     fn write(&self, folder: &Path, results: &Results) -> anyhow::Result<()> {

@@ -80,7 +80,7 @@ section! {
         capture_filter: String [of::<String>()] or "all packets" with flag("EXPR").short('f').sample("tcp port 443"),
         /// Measure the flows inside tunnels.
         ///
-        /// Supports GRE, PPTP, ERSPAN, VXLAN, Geneve, GTP-U, L2TP, Teredo and IP in IP. Mirrored traffic often arrives in a tunnel. Off by default:
+        /// Supports GRE, PPTP, ERSPAN, VXLAN, Geneve, GTP-U, L2TP (versions 2 and 3), Teredo and IP in IP. Mirrored traffic often arrives in a tunnel. Off by default:
         /// the network between the tunnel endpoints carries the outer flows.
         decapsulate: bool [Boolean] default "false" with flag("BOOL"),
         /// Number of metering threads.

@@ -1,5 +1,6 @@
 //! Output of `thalweg emulate`: reports of runs and sweeps, the list of choices, and crates for schemes of one's own.
 
+pub mod comparison;
 mod names;
 pub mod new_scheme;
 pub mod real_paths;

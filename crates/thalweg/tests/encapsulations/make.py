@@ -1,7 +1,7 @@
 """Captures of link types and tunnels, made with Scapy: `python make.py`.
 
 Each file has the same flows in another encapsulation: TCP and UDP, IPv4 and IPv6, each packet with ports of its own. Scapy builds all headers
-that it has; the tags of VN-Tag, FabricPath and Frame Relay, and NFLOG's attributes, are written out here.
+that it has; the tags of VN-Tag, FabricPath and Frame Relay, NFLOG's attributes, and the header of L2TPv3, are written out here.
 """
 
 import struct
@@ -131,11 +131,35 @@ def tunnels(all_flows: list[Packet]) -> None:
     write("vxlan-gpe", gpe)
 
 
+def l2tpv3(all_flows: list[Packet]) -> None:
+    """Data messages with every length of cookie and sublayer, over IP and UDP. File names tell tshark what a capture cannot."""
+    addresses = Ether(src=A, dst=B) / IP(src="192.0.2.1", dst="192.0.2.2")
+
+    def hdlc(packet: Packet) -> bytes:
+        return struct.pack(">BBH", 0x0F, 0, ethertype(packet)) + raw(packet)
+
+    def tagged(packet: Packet) -> bytes:
+        return raw(Ether(src=A, dst=B) / Dot1Q(vlan=7, type=ethertype(packet)) / packet)
+
+    payloads = {"eth": lambda p: raw(frame(p)), "vlan": tagged, "hdlc": hdlc, "ppp": lambda p: b"\xff\x03" + ppp(p), "ip": raw}
+    for payload, encode in payloads.items():
+        for cookie in (0, 4, 8):
+            for sublayer in (0, 4):
+                before = bytes((0xC0 + 37 * n) % 256 for n in range(cookie)) + struct.pack(">I", 0x40000000)[:sublayer]
+                data = [struct.pack(">I", 4711) + before + encode(p) for p in all_flows]
+                over_ip = [addresses.copy() / Raw(d) for d in data]
+                for packet in over_ip:
+                    packet[IP].proto = 115
+                over_udp = [outer(1701, 1701) / Raw(b"\0\3\0\0" + d) for d in data]
+                write(f"l2tpv3-{payload}-cookie{cookie}-sublayer{sublayer}", over_ip + over_udp)
+
+
 def main() -> None:
     all_flows = flows()
     links(all_flows)
     tags(all_flows)
     tunnels(all_flows)
+    l2tpv3(all_flows)
 
 
 if __name__ == "__main__":

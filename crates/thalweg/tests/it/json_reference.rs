@@ -50,6 +50,10 @@ fn runs() -> Vec<Run> {
     let rack = root().join("crates/thalweg/tests/it/emulate/rack.toml");
     let emulate = ["emulate", "--json", "--sweep", "seed=1", rack.to_str().unwrap()];
     runs.push(thalweg_in(folder.path(), &emulate).ended_with(0));
+    let series = fs::read_to_string(&rack).unwrap() + "\n[flow_series]\ninterval = \"1ms\"\n";
+    fs::write(folder.path().join("series.toml"), series).unwrap();
+    let emulate = ["emulate", "--json", "--output", "series", "series.toml"];
+    runs.push(thalweg_in(folder.path(), &emulate).ended_with(0));
     for top in ["1", "20"] {
         runs.push(thalweg_in(&states, &["sketch", "diff", "--json", "-n", top, before, now]).ended_with(0));
     }

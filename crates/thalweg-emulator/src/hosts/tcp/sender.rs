@@ -141,6 +141,16 @@ impl Sender {
         (self.board.una().saturating_mul(self.window.mss)).min(self.bytes)
     }
 
+    /// Bytes in flight, as the sender estimates: `pipe` of RFC 6675, in whole segments.
+    pub fn in_flight(&self) -> u64 {
+        self.board.pipe() * self.window.mss
+    }
+
+    /// Segments sent, including retransmissions.
+    pub fn segments_sent(&self) -> u64 {
+        self.board.next() + self.events.retransmissions
+    }
+
     /// Whether all bytes are acknowledged.
     #[inline]
     pub fn is_done(&self) -> bool {

@@ -1,6 +1,7 @@
 //! Tests with hand-made frames; `oracle` compares with another parser.
 
 mod ip;
+mod l2tpv3;
 mod link;
 mod oracle;
 mod transport;

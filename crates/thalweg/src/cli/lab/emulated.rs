@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::thread::available_parallelism;
 
 use clap::{Args, ValueEnum as _};
+use thalweg_experiment::files::{Format, Output};
 use thalweg_experiment::results::Results;
 use thalweg_experiment::{Experiment, Plan};
 use thalweg_lab::{EmulatedLab, EmulatedPlan, Lab, Prefix};
@@ -176,7 +177,8 @@ pub(super) fn planner(file: &Path, prefix: &Prefix, output: &Path) -> Result<Emu
 pub(super) fn hosts(text: &str, folder: &Path, stop: &AtomicBool) -> Result<HostRun, String> {
     let run = || -> anyhow::Result<Results> {
         let plan = Plan::new(&Experiment::parse(text, "experiment")?)?;
-        Ok(thalweg_experiment::run(plan, Some(folder), stop, &mut |_| ())?)
+        let output = Output { folder, format: Format::default() };
+        Ok(thalweg_experiment::run(plan, Some(output), stop, &mut |_| ())?)
     };
     let results = run().map_err(|error| format!("{error:#}"))?;
     let rows = results.queues.iter().filter(|row| row.time_ns >= results.warm_up_ns);

@@ -188,6 +188,73 @@ fn the_capture_of_a_monitor_port_can_be_watched() {
     assert!(watched.of_type("flow").iter().all(to_h0));
 }
 
+/// With commas between thousands, below a million.
+fn grouped(number: usize) -> String {
+    match number {
+        0..1_000 => number.to_string(),
+        _ => format!("{},{:03}", number / 1_000, number % 1_000),
+    }
+}
+
+#[test]
+fn time_series_are_written_plotted_and_reported_also_by_each_run_of_a_sweep() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let series = "\n[flow_series]\ninterval = \"1ms\"\nlargest = 3\n[queue_series]\ninterval = \"1ms\"\n";
+    let text = fs::read_to_string(here().join("rack.toml")).unwrap() + series;
+    fs::write(folder.path().join("series.toml"), text).unwrap();
+    let emulate = |more: &[&str]| {
+        thalweg_in(folder.path(), &[&["emulate", "series.toml"], more].concat()).ended_with(0)
+    };
+    let report = emulate(&["--output", "out", "--format", "csv"]).stdout;
+    let rows =
+        |table: &str| fs::read_to_string(out.join(table).with_extension("csv")).unwrap().lines().count() - 1;
+    let (flows, queues) = (rows("flow_series"), rows("queue_series"));
+    assert!(
+        report.contains(&format!("\nTime series\n  flow_series      {} rows\n", grouped(flows))),
+        "{report}"
+    );
+    assert!(
+        flows >= 30 && report.contains(&format!("\n  queue_series     {} rows\n", grouped(queues))),
+        "{report}"
+    );
+    assert!(
+        queues > 60 && queues.is_multiple_of(6),
+        "six ports, ten intervals and those of draining: {queues}"
+    );
+    for plot in ["cwnd.svg", "rtt.svg", "queue_series.svg"] {
+        assert!(
+            fs::read_to_string(out.join(plot)).unwrap().contains("h3 \u{2192} h2")
+                || plot == "queue_series.svg"
+        );
+    }
+    let swept =
+        emulate(&["--output", "sweep", "--sweep", "flow_series.largest=1,2", "--format", "csv"]).stdout;
+    assert!(swept.contains("flow_series.largest"), "{swept}");
+    let flows = |run: &str| {
+        let text = fs::read_to_string(folder.path().join("sweep").join(run).join("flow_series.csv")).unwrap();
+        let flows: std::collections::BTreeSet<&str> =
+            text.lines().skip(1).map(|line| line.split(',').nth(2).unwrap()).collect();
+        flows.len()
+    };
+    assert_eq!((flows("flow_series.largest=1"), flows("flow_series.largest=2")), (1, 2));
+    let without = emulate(&[]).stdout;
+    assert!(!without.contains("Time series"), "without --output nothing is written");
+}
+
+#[test]
+fn a_sweep_of_the_seed_alone_says_how_many_runs_a_mean_has_and_where_they_are() {
+    let run = emulate(&["--sweep", "seed=1..3", "--sweep", "duration=2ms", "rack.toml"]).ended_with(0);
+    let lines: Vec<&str> = run.stdout.lines().collect();
+    assert!(
+        lines[2].split_whitespace().collect::<Vec<_>>().starts_with(&["duration", "runs", "throughput"]),
+        "{}",
+        run.stdout
+    );
+    assert!(lines[3].split_whitespace().collect::<Vec<_>>().starts_with(&["2ms", "3"]), "{}", run.stdout);
+    assert!(run.stdout.contains("runs.csv has the single runs"), "{}", run.stdout);
+}
+
 #[test]
 fn the_printed_experiment_gives_the_same_results() {
     let folder = tempfile::tempdir().unwrap();
@@ -263,7 +330,8 @@ fn the_examples_run() {
         let text = fs::read_to_string(folder.join(&name)).unwrap();
         assert!(text.starts_with("# "), "{name} begins by saying what it shows");
         // Shortened: this checks only that they run.
-        let duration = if name == "wan.toml" { "duration=6s" } else { "duration=45ms" };
+        let is_slow = ["wan.toml", "sawtooth.toml"].contains(&name.as_str());
+        let duration = if is_slow { "duration=6s" } else { "duration=45ms" };
         let run = thalweg_in(&folder, &["emulate", "--json", "--sweep", duration, &name]).ended_with(0);
         let line = run.lines().remove(0);
         assert!(line["packets"]["delivered"].as_u64().unwrap() > 10_000, "{name}: {line}");
