@@ -82,6 +82,10 @@ impl Kernel {
 pub fn check(data: &[u8]) {
     thread_local!(static KERNEL: Option<Kernel> = Kernel::load());
     if data.len() <= ONE_BUFFER {
-        KERNEL.with(|kernel| kernel.as_ref().inspect(|kernel| kernel.check(data)));
+        KERNEL.with(|kernel| {
+            if let Some(kernel) = kernel {
+                kernel.check(data);
+            }
+        });
     }
 }
