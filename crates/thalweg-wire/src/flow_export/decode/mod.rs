@@ -14,6 +14,7 @@
 //! |---|---|
 //! | `sets`, `netflow5`, `sflow` | message headers and structure |
 //! | `template`, `element`, `plan`, `place`, `matrix` | templates, each compiled once to a plan: the bytes of a record for each column. A set is a matrix of bytes that is read column by column; variable-length records are first copied to rows of equal length |
+//! | `sparse_columns` | columns that most exporters do not send |
 //! | `layers` | records with the headers of a tunnel and of the packet in it |
 //! | `packet_header`, `packet_section` | sampled packets: of sFlow, and in IPFIX elements |
 //! | `session`, `domain`, `held` | state within [`Limits`], and data that arrived before their template |
@@ -62,6 +63,7 @@ mod sequence;
 mod session;
 mod sets;
 mod sflow;
+mod sparse_columns;
 mod statistics;
 mod template;
 

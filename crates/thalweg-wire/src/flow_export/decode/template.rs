@@ -493,9 +493,11 @@ fn roles_of(field: Field) -> impl Iterator<Item = Role> {
     let id = if matches!(field.enterprise, 0 | REVERSE) { field.id } else { 0 };
     let reverse = field.enterprise == REVERSE;
     let fits = move |role: &Role| match (role.column, role.unit) {
-        (Column::Exporter | Column::SourceAddress | Column::DestinationAddress | Column::NextHop, _) => {
-            field.length == 4 || field.length == 16
-        }
+        (Column::Exporter | Column::SourceAddress | Column::DestinationAddress, _)
+        | (Column::NextHop | Column::BgpNextHop, _) => field.length == 4 || field.length == 16,
+        (Column::SourceMac | Column::DestinationMac, _)
+        | (Column::PostSourceMac | Column::PostDestinationMac, _) => field.length == 6,
+        (column, _) if column.label_position().is_some() => field.length == 3,
         (_, Unit::Ntp) => field.length == 8,
         // Longer than 8 bytes is beyond RFC 7011, but some exporters pad counters to 16.
         _ => (1..=16).contains(&field.length),
