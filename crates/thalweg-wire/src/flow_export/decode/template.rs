@@ -4,6 +4,7 @@ use super::element::{Column, REVERSE, Role, Unit, roles};
 use super::error::DecodeErrorKind;
 use super::field::Field;
 use super::matrix::Matrix;
+use super::names::NameOptions;
 use super::packet_header::NoPacket;
 use super::packet_section::{PacketSection, join};
 use super::place::Place;
@@ -360,12 +361,15 @@ impl Template {
     pub(super) fn decode_options(
         &self,
         mut set: Reader<'_>,
-        mut learn: impl FnMut(&Options),
+        mut learn: impl FnMut(&Options, &NameOptions<'_>),
     ) -> Result<SetSummary, DecodeErrorKind> {
         let mut found = SetSummary::default();
-        let mut options = Options::default();
-        while self.record(&mut set, |field, bytes| options.field(field, bytes))? {
-            learn(&std::mem::take(&mut options));
+        let (mut options, mut names) = (Options::default(), NameOptions::default());
+        while self.record(&mut set, |field, bytes| {
+            options.field(field, bytes);
+            names.field(field, bytes);
+        })? {
+            learn(&std::mem::take(&mut options), &std::mem::take(&mut names));
             found.data_records += 1;
             found.option_records += 1;
         }

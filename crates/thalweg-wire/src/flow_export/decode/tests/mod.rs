@@ -4,6 +4,7 @@ mod bounds;
 mod events;
 mod layers;
 mod losses;
+mod names;
 mod oracle;
 mod packet_sections;
 mod saved;
