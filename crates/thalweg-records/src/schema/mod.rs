@@ -8,6 +8,7 @@
 //! | `flows` | the columns of `flows` |
 //! | `interface_counters` | the columns of `interface-counters` |
 //! | [`transfers`], [`hosts`], [`host_metrics`], [`connections`] | the columns of what transfer hosts report |
+//! | [`nfdump`] | the fields of nfdump, and the columns for them |
 //! | [`mod@reference`] | generates the reference page |
 
 pub mod connections;
@@ -16,6 +17,7 @@ mod flows;
 pub mod host_metrics;
 pub mod hosts;
 mod interface_counters;
+pub mod nfdump;
 pub mod reference;
 pub mod transfers;
 
