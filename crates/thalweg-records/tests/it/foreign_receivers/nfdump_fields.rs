@@ -11,7 +11,7 @@ use thalweg_records::schema::{Dataset, Values};
 use thalweg_wire::flow_export::{Decoded, Decoder, Limits, RecordBatch};
 
 use super::nfcapd::{Nfcapd, imported};
-use super::{NOW, is_there};
+use super::{NOW, is_installed};
 use crate::skip::skip;
 
 /// Elements of NetFlow v9 with their value, in bytes; the first template for IPv4, the second for IPv6.
@@ -93,14 +93,10 @@ fn nfdump(folder: &Path, format: &str) -> String {
     String::from_utf8(output.unwrap().stdout).unwrap()
 }
 
-/// Returns the objects that nfdump prints.
+/// Returns the objects that nfdump prints, which has no brackets around them with `-q`.
 fn objects(text: &str) -> Vec<BTreeMap<String, Value>> {
-    let objects = serde_json::Deserializer::from_str(text).into_iter::<Value>().map(Result::unwrap);
-    let objects = objects.flat_map(|value| match value {
-        Value::Array(objects) => objects,
-        object => vec![object],
-    });
-    objects.map(|object| serde_json::from_value(object).unwrap()).collect()
+    let text = text.trim().trim_start_matches('[').trim_end_matches(']');
+    serde_json::from_str(&format!("[{text}]")).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
 /// Returns a value of a column as text.
@@ -150,7 +146,7 @@ fn date(microseconds: &str) -> String {
 
 #[test]
 fn every_field_of_nfdump_is_in_its_column() {
-    if !is_there("nfcapd") || !is_there("nfdump") {
+    if !is_installed("nfcapd", "-V") || !is_installed("nfdump", "-V") {
         return skip("nfdump is not installed");
     }
     let message = message();
