@@ -187,6 +187,22 @@ impl Record {
     }
 }
 
+impl Record {
+    /// Whether a sparse column has a value, except names and countries, which collectors derive.
+    pub fn has_sparse_values(&self) -> bool {
+        self.source_mac.is_some()
+            || self.destination_mac.is_some()
+            || self.post_source_mac.is_some()
+            || self.post_destination_mac.is_some()
+            || self.post_vlan_id | self.customer_vlan_id != 0
+            || self.minimum_ttl | self.maximum_ttl | self.forwarding_status | self.post_class_of_service != 0
+            || self.ingress_vrf_id | self.egress_vrf_id | self.next_as | self.previous_as != 0
+            || self.observation_point_id != 0
+            || self.bgp_next_hop.is_some()
+            || self.mpls_labels.is_some()
+    }
+}
+
 impl RecordBatch {
     /// Resizes the columns of the packet in a tunnel to `rows` rows; new rows have none.
     pub(super) fn resize_inner(&mut self, rows: usize) {
