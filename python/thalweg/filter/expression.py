@@ -96,8 +96,8 @@ def _of_labels(labels: ir.StringValue, part: str) -> ir.IntegerValue:
     if part == "eos":
         pattern = "([0-9]+)-[0-9]-1"
     else:
-        before = int(part.lstrip("labelexp")) - 1
-        skipped = "^" + "[0-9-]+ " * before
+        position = part.removeprefix("label").removeprefix("exp")
+        skipped = "^" + "[0-9-]+ " * (int(position) - 1)
         pattern = f"{skipped}([0-9]+)-" if part.startswith("label") else f"{skipped}[0-9]+-([0-9])-"
     return labels.re_extract(pattern, 1).nullif("").cast("int64").fill_null(0)
 

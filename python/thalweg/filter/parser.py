@@ -197,48 +197,55 @@ class _Parser:
                 return Family(6)
             case "proto":
                 return Number("protocol", "=", self._protocol())
-            case "if":
-                return self._interface(("ingress", "egress"))
-            case "vrf":
-                return self._vrf(("ingress", "egress"))
-            case "ingress" | "egress" if self._take("vrf"):
-                return self._vrf((word.key,))
-            case "next" | "prev" if self._take("as"):
-                return self._number_or_list("next_as" if word.key == "next" else "previous_as", 0xFFFF_FFFF)
-            case "prev":
-                self._must("as")
-            case "router" if self._take("name"):
-                return self._text_in("exporter_name")
-            case "next" | "bgpnext" | "router":
-                self._must("ip")
-                return self._addresses({"next": "next_hop", "bgpnext": "bgp_next_hop", "router": "exporter"}[word.key])
-            case "ttl":
-                return self._each(("min_ttl", "max_ttl"), lambda column: self._compared(column, 0xFF))
-            case "min" | "max":
-                self._must("ttl")
-                return self._compared(f"{word.key}_ttl", 0xFF)
-            case "customer":
-                self._must("vlan")
-                return self._equal("customer_vlan_id", 0xFFF)
-            case "fwdstat":
-                return self._forwarding_status()
-            case "mpls":
-                return self._mpls()
             case "flags":
                 return self._flags()
             case "icmp-type" | "icmp-code":
                 return self._equal(word.key, 0xFF)
             case "flowdir" | "dir":
                 return Number("flow_direction", "=", self._direction())
-            case "observation":
-                is_point = self._take("point")
-                if not is_point:
-                    self._must("domain")
-                self._must("id")
-                return self._equal("observation_point_id", _LARGEST) if is_point else self._equal("observation_domain_id", 0xFFFF_FFFF)
+            case "ttl":
+                return self._each(("min_ttl", "max_ttl"), lambda column: self._compared(column, 0xFF))
+            case "fwdstat":
+                return self._forwarding_status()
+            case "mpls":
+                return self._mpls()
             case measure if measure in _MEASURES:
                 return self._compared(measure, _LARGEST)
+        return self._of_router(word)
+
+    def _of_router(self, word: Token) -> Term:
+        """Parses interfaces, VRFs and terms of several words, and refuses all others."""
+        match word.key:
+            case "if":
+                return self._interface(("ingress", "egress"))
+            case "vrf":
+                return self._vrf(("ingress", "egress"))
+            case "ingress" | "egress" if self._take("vrf"):
+                return self._vrf((word.key,))
+            case "next" | "prev" if word.key == "prev" or self._at("as"):
+                self._must("as")
+                return self._number_or_list("next_as" if word.key == "next" else "previous_as", 0xFFFF_FFFF)
+            case "router" if self._take("name"):
+                return self._text_in("exporter_name")
+            case "next" | "bgpnext" | "router":
+                self._must("ip")
+                return self._addresses({"next": "next_hop", "bgpnext": "bgp_next_hop", "router": "exporter"}[word.key])
+            case "min" | "max":
+                self._must("ttl")
+                return self._compared(f"{word.key}_ttl", 0xFF)
+            case "customer":
+                self._must("vlan")
+                return self._equal("customer_vlan_id", 0xFFF)
+            case "observation":
+                return self._observation()
         self._refuse_term(word)
+
+    def _observation(self) -> Term:
+        column, largest = ("observation_point_id", _LARGEST) if self._take("point") else ("observation_domain_id", 0xFFFF_FFFF)
+        if column == "observation_domain_id":
+            self._must("domain")
+        self._must("id")
+        return self._equal(column, largest)
 
     def _refuse_term(self, word: Token) -> NoReturn:
         if word.key in _FOREIGN:
