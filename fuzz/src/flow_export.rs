@@ -5,7 +5,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use thalweg_wire::flow_export::decode::Counts;
 use thalweg_wire::flow_export::encode::{Messages, Misfits, ipfix};
 use thalweg_wire::flow_export::{
-    Address, DecodeError, Decoded, Decoder, Format, Name, Limits, Record, RecordBatch};
+    Address, DecodeError, Decoded, Decoder, Format, Limits, Name, Record, RecordBatch,
+};
 use thalweg_wire::{Nanos, Timestamp};
 
 /// The maximum number of rows whose re-export is checked, to limit the duration.

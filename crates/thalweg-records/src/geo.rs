@@ -211,7 +211,8 @@ fn find(readers: &[Arc<Reader<Vec<u8>>>], address: IpAddr) -> Place {
     }
     for reader in readers {
         // A damaged entry is as good as none.
-        let Some(entry) = reader.lookup(address).ok().and_then(|found| found.decode::<Entry<'_>>().ok().flatten())
+        let Some(entry) =
+            reader.lookup(address).ok().and_then(|found| found.decode::<Entry<'_>>().ok().flatten())
         else {
             continue;
         };
@@ -246,7 +247,11 @@ fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => {
             let is_shared = v4.octets()[0] == 100 && v4.octets()[1] & 0xC0 == 64;
-            !(v4.is_private() || v4.is_loopback() || v4.is_link_local() || v4.is_multicast() || v4.is_broadcast())
+            !(v4.is_private()
+                || v4.is_loopback()
+                || v4.is_link_local()
+                || v4.is_multicast()
+                || v4.is_broadcast())
                 && v4.octets()[0] != 0
                 && !is_shared
         }
@@ -354,7 +359,11 @@ mod tests {
         let ipinfo = databases(&[IPINFO]);
         assert_eq!(place(&ipinfo, "198.51.100.7"), ("NL", 64_500));
         assert_eq!(place(&ipinfo, "203.0.113.9"), ("BR", 0));
-        assert_eq!(place(&databases(&[IPINFO, COUNTRY, ASN]), "198.51.100.7"), ("NL", 64_500), "the first applies");
+        assert_eq!(
+            place(&databases(&[IPINFO, COUNTRY, ASN]), "198.51.100.7"),
+            ("NL", 64_500),
+            "the first applies"
+        );
     }
 
     #[test]

@@ -200,9 +200,9 @@ impl Expression {
             Expression::Any => false,
             Expression::Family(_) => field == Field::SrcAddress,
             Expression::Cheetah => field == Field::Cheetah,
-            Expression::Address(subject, _) | Expression::OneOf(subject, _) | Expression::Text(subject, _) => {
-                has(subject)
-            }
+            Expression::Address(subject, _)
+            | Expression::OneOf(subject, _)
+            | Expression::Text(subject, _) => has(subject),
             Expression::Number(subject, ..) => {
                 let restricted = [Field::TcpFlags, Field::IcmpType, Field::IcmpCode];
                 has(subject)

@@ -427,18 +427,21 @@ impl<'a> Parser<'a> {
     /// Parses the address of `mac`. `sides`: incoming packets, outgoing ones, or both.
     fn mac(&mut self, sides: &[MacSide], ends: Qualifier) -> Parsed<Expression> {
         let word = self.step();
-        let mac: Mac = word.key.parse().or_else(|()| {
-            Err(self.expected("a MAC address such as 02:00:00:00:00:01", word))
-        })?;
+        let mac: Mac = word
+            .key
+            .parse()
+            .or_else(|()| Err(self.expected("a MAC address such as 02:00:00:00:00:01", word)))?;
         let compared = |subject| Expression::Number(subject, Comparison::Equal, mac.number());
         let of_side = |side: &MacSide| compared(side.subject(ends));
         Ok(match (sides, ends.which) {
-            ([side], Which::Both) => {
-                Expression::And([Qualifier::SRC, Qualifier::DST].map(|end| compared(side.subject(end))).into())
-            }
+            ([side], Which::Both) => Expression::And(
+                [Qualifier::SRC, Qualifier::DST].map(|end| compared(side.subject(end))).into(),
+            ),
             (sides, Which::Both) => {
                 let any_side = |end| sides.iter().map(|side| compared(side.subject(end))).collect();
-                Expression::And([Qualifier::SRC, Qualifier::DST].map(|end| Expression::Or(any_side(end))).into())
+                Expression::And(
+                    [Qualifier::SRC, Qualifier::DST].map(|end| Expression::Or(any_side(end))).into(),
+                )
             }
             ([side], _) => of_side(side),
             (sides, _) => Expression::Or(sides.iter().map(of_side).collect()),

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use thalweg_wire::{Nanos, Timestamp};
 use thalweg_wire::flow_export::{CounterBatch, RecordBatch};
+use thalweg_wire::{Nanos, Timestamp};
 
 use super::exporters::Exporters;
 use super::intake::{Intake, Snapshot};

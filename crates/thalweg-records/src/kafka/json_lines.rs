@@ -255,7 +255,9 @@ impl Date {
 mod tests {
     use proptest::prelude::*;
     use serde_json::Value;
-    use thalweg_wire::flow_export::{Address, CounterBatch, Format, LabelStack, Mac, Name, Record, RecordBatch};
+    use thalweg_wire::flow_export::{
+        Address, CounterBatch, Format, LabelStack, Mac, Name, Record, RecordBatch,
+    };
 
     use super::*;
 
@@ -285,7 +287,8 @@ mod tests {
         };
         let mut none = D::default();
         let mut is_left_out = |number: usize, value: &Value| {
-            matches!(none.values_mut(number), ValuesMut::Sparse(_)) && [0.into(), "".into(), Value::Null].contains(value)
+            matches!(none.values_mut(number), ValuesMut::Sparse(_))
+                && [0.into(), "".into(), Value::Null].contains(value)
         };
         let columns = D::columns().iter().enumerate();
         let columns = columns.map(|(number, column)| (number, column.name.to_owned(), value(number)));

@@ -41,7 +41,13 @@ pub const FIELDS: &[NfdumpField] = &[
     field("%da %dap", "dst4_addr dst6_addr", "dst", "dst ip, dst net", ""),
     field("%sp", "src_port", "src_port", "src port", ""),
     field("%dp", "dst_port", "dst_port", "dst port", ""),
-    field("%it %ic", "icmp_type icmp_code", "icmp_type_code", "icmp-type, icmp-code", "type times 256 plus code"),
+    field(
+        "%it %ic",
+        "icmp_type icmp_code",
+        "icmp_type_code",
+        "icmp-type, icmp-code",
+        "type times 256 plus code",
+    ),
     field("%sn %dn", "src_net dst_net", "", "src net, dst net", "address and prefix length"),
     field("%nh", "ip4_next_hop ip6_next_hop", "next_hop", "next ip", "empty for 0.0.0.0"),
     field("%nhb", "bgp4_next_hop bgp6_next_hop", "bgp_next_hop", "bgpnext ip", "empty for 0.0.0.0"),
@@ -150,7 +156,10 @@ mod tests {
             std::fs::write(path, page()).unwrap();
         }
         let is_current = std::fs::read_to_string(path).unwrap_or_default() == page();
-        assert!(is_current, "update it with: THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg-records nfdump_page");
+        assert!(
+            is_current,
+            "update it with: THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg-records nfdump_page"
+        );
     }
 
     #[test]
@@ -160,7 +169,8 @@ mod tests {
             assert!(field.column.is_empty() || has(field.column), "{}", field.column);
             for term in field.terms.split(", ").filter(|term| !term.is_empty()) {
                 let values = ["1", "10.0.0.1", "10.0.0.0/8", "tcp", "02:00:00:00:00:01", "DE", "S"];
-                let mut all = values.iter().map(|value| FlowFilter::compile(&format!("{term} {value}"), &RECORDS));
+                let mut all =
+                    values.iter().map(|value| FlowFilter::compile(&format!("{term} {value}"), &RECORDS));
                 assert!(all.any(|filter| filter.is_ok()), "{term}");
             }
         }

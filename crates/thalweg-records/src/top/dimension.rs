@@ -68,7 +68,9 @@ pub enum DimensionError {
         name: String,
     },
     /// More than one of those that take either end.
-    #[error("only one of address, port, as, mac and country is allowed; combine src-port, dst-as and so on instead")]
+    #[error(
+        "only one of address, port, as, mac and country is allowed; combine src-port, dst-as and so on instead"
+    )]
     Either,
     /// Two dimensions have the same column.
     #[error("duplicate column {0}")]

@@ -178,7 +178,9 @@ impl OpenColumn {
             OpenColumn::Long(column) => given(rows, |out| column.read(out), |number| number as u128, each),
             OpenColumn::Format(column) => given(rows, |out| column.read(out), |format| format as u128, each),
             OpenColumn::Mac(column) => given(rows, |out| column.read(out), |mac| mac.number().into(), each),
-            OpenColumn::Name(column) => given(rows, |out| column.read(out), |name| name.number().into(), each),
+            OpenColumn::Name(column) => {
+                given(rows, |out| column.read(out), |name| name.number().into(), each)
+            }
         }
     }
 

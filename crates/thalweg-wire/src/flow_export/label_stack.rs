@@ -102,7 +102,10 @@ mod tests {
         (stack.0[0], stack.0[2]) = ([0x00, 0x01, 0x00], [0x00, 0x06, 0x4b]);
         assert_eq!(stack.to_string(), "16-0-0 0-0-0 100-5-1");
         assert_eq!(stack.entry(2), Label { label: 100, experimental: 5, is_bottom: true });
-        assert_eq!((stack.bottom(), stack.entry(9), stack.entry(10)), (100, Label::default(), Label::default()));
+        assert_eq!(
+            (stack.bottom(), stack.entry(9), stack.entry(10)),
+            (100, Label::default(), Label::default())
+        );
         assert_eq!(LabelStack::default().to_string(), "");
         for text in ["1", "1-2", "1-2-0-0", "1048576-0-0", "1-8-0", "1-0-2", "x-0-0", &"1-0-0 ".repeat(11)] {
             assert_eq!(text.parse::<LabelStack>(), Err(()), "{text}");

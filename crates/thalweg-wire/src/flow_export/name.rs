@@ -107,7 +107,10 @@ mod tests {
         assert_eq!((first, first.text(), first.is_some()), (again, "xe-0/0/1", true));
         assert_eq!(Name::of_number(first.number()), first);
         assert_ne!(Name::of("xe-0/0/2"), Some(first));
-        assert_eq!((Name::of(""), Name::of_bytes(b"\0\0"), Name::NONE.text()), (Some(Name::NONE), Some(Name::NONE), ""));
+        assert_eq!(
+            (Name::of(""), Name::of_bytes(b"\0\0"), Name::NONE.text()),
+            (Some(Name::NONE), Some(Name::NONE), "")
+        );
     }
 
     #[test]

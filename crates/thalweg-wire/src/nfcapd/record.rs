@@ -106,14 +106,13 @@ impl Decoder {
         }
         let (count, size) = (usize::from(u16_at(body, 4)), usize::from(u16_at(body, 6)));
         let elements = body[HEADER..].get(..count * size);
-        let elements = elements
-            .ok_or_else(|| truncated(at, "a record of names", HEADER + count * size, body.len()))?;
+        let elements =
+            elements.ok_or_else(|| truncated(at, "a record of names", HEADER + count * size, body.len()))?;
         if size <= 4 && count > 0 {
             let problem = NfcapdProblem::Size { what: "a name", found: size as u64, least: 5 };
             return Err(NfcapdError { offset: at as u64, problem });
         }
-        let names =
-            if kind == INTERFACE_NAMES { &mut self.interface_names } else { &mut self.vrf_names };
+        let names = if kind == INTERFACE_NAMES { &mut self.interface_names } else { &mut self.vrf_names };
         for element in elements.chunks_exact(size.max(1)) {
             match Name::of_bytes(&element[4..]) {
                 Some(name) => drop(names.insert(u32_at(element, 0), name)),
@@ -366,7 +365,12 @@ mod tests {
         let (mut decoder, mut batch) = (Decoder::default(), RecordBatch::default());
         decoder.block(&block, &mut batch).unwrap();
         let row = batch.record(0);
-        let names = [row.ingress_interface_name, row.egress_interface_name, row.ingress_vrf_name, row.egress_vrf_name];
+        let names = [
+            row.ingress_interface_name,
+            row.egress_interface_name,
+            row.ingress_vrf_name,
+            row.egress_vrf_name,
+        ];
         assert_eq!(names.map(Name::text), ["xe-0/0/3", "xe-0/0/4", "red", "blue"]);
         assert_eq!((row.post_class_of_service, row.flow_end_reason), (0xB8, 2));
         assert_eq!((decoder.tally().names, decoder.tally().unknown), (2, 0));

@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use thalweg_api::UtcTime;
-use thalweg_records::geo::GeoStatistics;
 use thalweg_records::collect::{ExporterReport, Losses, ReplayCounts, Report, TemplateFileReport};
+use thalweg_records::geo::GeoStatistics;
 use thalweg_records::{kafka, store};
 use thalweg_wire::flow_export::decode::{Counts, Transport};
 
@@ -283,7 +283,12 @@ fn templates(templates: &TemplateFileReport) -> Templates {
 
 fn databases(geo: &GeoStatistics) -> Databases {
     let GeoStatistics { files, reloads, reload_errors, last_error } = geo.clone();
-    Databases { files, reloads, reload_errors, last_error: Some(last_error).filter(|error| !error.is_empty()) }
+    Databases {
+        files,
+        reloads,
+        reload_errors,
+        last_error: Some(last_error).filter(|error| !error.is_empty()),
+    }
 }
 
 fn exporter(report: &ExporterReport) -> Exporter {

@@ -16,7 +16,8 @@ use crate::skip::skip;
 
 /// Elements of NetFlow v9 with their value, in bytes; the first template for IPv4, the second for IPv6.
 fn elements(is_v6: bool) -> Vec<(u16, Vec<u8>)> {
-    let number = |element: u16, length: usize, value: u64| (element, value.to_be_bytes()[8 - length..].to_vec());
+    let number =
+        |element: u16, length: usize, value: u64| (element, value.to_be_bytes()[8 - length..].to_vec());
     let address = |v4: u16, v6: u16, last: u8| match is_v6 {
         false => (v4, vec![192, 0, 2, last]),
         true => (v6, [&[0x20, 1, 0x0d, 0xb8][..], &[0; 11], &[last]].concat()),
@@ -178,7 +179,12 @@ fn every_field_of_nfdump_is_in_its_column() {
             }
             assert_eq!(ours, expected, "{} as {} of row {row}", field.json, field.column);
             if !matches!(field.column, "received" | "exporter") {
-                assert_eq!(text(&collected, row, field.column), text(&read, row, field.column), "{}", field.column);
+                assert_eq!(
+                    text(&collected, row, field.column),
+                    text(&read, row, field.column),
+                    "{}",
+                    field.column
+                );
             }
             compared += 1;
         }
@@ -190,7 +196,8 @@ fn every_field_of_nfdump_is_in_its_column() {
         !matches!(column, "format" | "flow_start" | "flow_end" | "received" | "tcp_flags" | "flow_direction")
             && !matches!(column, "icmp_type_code" | "mpls_labels" | "exporter")
     };
-    let of_tags = |tag: &str| matches!(tag, "%sap" | "%dap" | "%eng" | "%exp" | "%odid" | "%opid" | "%sc" | "%dc");
+    let of_tags =
+        |tag: &str| matches!(tag, "%sap" | "%dap" | "%eng" | "%exp" | "%odid" | "%opid" | "%sc" | "%dc");
     let tagged: Vec<(&str, &str)> = FIELDS
         .iter()
         .filter(|field| same(field.column) && !field.json.is_empty() && !field.column.is_empty())

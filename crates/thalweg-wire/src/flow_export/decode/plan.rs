@@ -149,8 +149,7 @@ impl Plan {
         let (sparse, sources): (Vec<_>, Vec<_>) =
             sources.into_iter().partition(|(column, ..)| column.is_sparse());
         let sparse = sparse.into_iter().map(|(column, _, place)| (column, place)).collect();
-        let mut plan =
-            Plan { places: [Place::default(); COLUMNS], others: Vec::new(), sparse, layers, part };
+        let mut plan = Plan { places: [Place::default(); COLUMNS], others: Vec::new(), sparse, layers, part };
         for (column, _, place) in sources {
             match &mut plan.places[column as usize] {
                 free if free.length == 0 => *free = place,

@@ -139,8 +139,10 @@ impl Session {
         let domain = self.domain(key, context.limits)?;
         domain.note_message(message.export, context.received, context.sampling_interval);
         let (uptime_ms, sequence) = (message.export.uptime_ms, message.sequence);
-        let discarded =
-            domain.check_restored(LastMessage { received: context.received, uptime_ms, sequence }, context.name_budget);
+        let discarded = domain.check_restored(
+            LastMessage { received: context.received, uptime_ms, sequence },
+            context.name_budget,
+        );
         self.templates -= discarded;
         let first = into.flows.len();
         let records = message.check().and_then(|()| self.decode_sets(message, context, &mut into.flows));
@@ -196,8 +198,15 @@ impl Session {
         self.drop_expired_template(key, set.id, context);
         let domain = self.domains.get_mut(&key).expect("the domain exists since the header was decoded");
         let first = into.len();
-        let found =
-            domain.data(set.id, set.content, header, context.number, into, context.scratch, context.name_budget)?;
+        let found = domain.data(
+            set.id,
+            set.content,
+            header,
+            context.number,
+            into,
+            context.scratch,
+            context.name_budget,
+        )?;
         if into.len() > first {
             self.apply_names(key, first, into);
         }
@@ -293,7 +302,10 @@ impl Session {
             let first = into.len();
             let set = Reader::at("held set", &held.bytes, held.offset);
             let (number, scratch) = (context.number, &mut *context.scratch);
-            if domain.data(template_id, set, &held.header, number, into, scratch, context.name_budget).is_err() {
+            if domain
+                .data(template_id, set, &held.header, number, into, scratch, context.name_budget)
+                .is_err()
+            {
                 into.truncate(first);
                 domain.counts.dropped_malformed += 1;
             }
@@ -383,7 +395,13 @@ impl Session {
     }
 
     /// Adds a saved domain: its templates that have not expired, its sampling intervals and names.
-    pub(super) fn restore(&mut self, saved: SavedDomain, limits: &Limits, now: Timestamp, names: &mut Budget) {
+    pub(super) fn restore(
+        &mut self,
+        saved: SavedDomain,
+        limits: &Limits,
+        now: Timestamp,
+        names: &mut Budget,
+    ) {
         let room = limits.templates.saturating_sub(self.templates);
         let Ok(domain) = self.domain(saved.key, limits) else { return };
         domain.restored_after = Some(saved.last);

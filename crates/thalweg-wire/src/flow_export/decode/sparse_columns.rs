@@ -8,13 +8,7 @@ use super::place::{Place, address, is_unspecified};
 use crate::flow_export::{Address, Mac, RecordBatch, Sparse};
 
 /// Fills a column of the rows from `first` where no element before this one gave a value.
-pub(super) fn fill(
-    column: Column,
-    place: Place,
-    first: usize,
-    records: Matrix<'_>,
-    into: &mut RecordBatch,
-) {
+pub(super) fn fill(column: Column, place: Place, first: usize, records: Matrix<'_>, into: &mut RecordBatch) {
     let u8 = |bytes: &[u8]| big_endian(bytes).min(u8::MAX.into()) as u8;
     let u16 = |bytes: &[u8]| big_endian(bytes).min(u16::MAX.into()) as u16;
     let u32 = |bytes: &[u8]| big_endian(bytes).min(u32::MAX.into()) as u32;

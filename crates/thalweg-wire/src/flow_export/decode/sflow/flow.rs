@@ -118,7 +118,11 @@ fn flow_records(
         vlan_id: if row.vlan_id == 0 { packet.vlan_id } else { row.vlan_id },
         customer_vlan_id: packet.customer_vlan_id,
         source_mac: if packet.source_mac.is_some() { packet.source_mac } else { row.source_mac },
-        destination_mac: if packet.destination_mac.is_some() { packet.destination_mac } else { row.destination_mac },
+        destination_mac: if packet.destination_mac.is_some() {
+            packet.destination_mac
+        } else {
+            row.destination_mac
+        },
         mpls_labels: packet.mpls_labels,
         minimum_ttl: packet.minimum_ttl,
         maximum_ttl: packet.maximum_ttl,

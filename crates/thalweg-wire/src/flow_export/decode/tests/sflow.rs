@@ -164,7 +164,11 @@ fn fields_decoded_by_the_agent_are_used_without_a_header() {
         flow_sample(1, 4, std::slice::from_ref(&v4)),
         flow_sample(2, 4, &[v6]),
         flow_sample(3, 4, &[v4.clone(), tcp_header()]),
-        flow_sample(4, 4, &[structure(2, &bytes(&[1518, 0x0200_0000, 0x0007_0000, 0x0200_0000, 0x0008_0000, 0x800])), v4]),
+        flow_sample(
+            4,
+            4,
+            &[structure(2, &bytes(&[1518, 0x0200_0000, 0x0007_0000, 0x0200_0000, 0x0008_0000, 0x800])), v4],
+        ),
     ];
     let rows = run.take(&datagram(1, &samples));
     assert_eq!(rows[0], without_header(expected()));

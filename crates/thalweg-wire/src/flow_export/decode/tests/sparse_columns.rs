@@ -42,7 +42,8 @@ fn every_element_has_its_column_in_both_formats() {
         let fields = [&[(1, 4)][..], &ELEMENTS].concat();
         let record = [vec![0, 0, 0, 9], data()].concat();
         let mut run = Run::new();
-        let row = run.take(&message(format, 0, 1, &[template_set(format, 256, &fields), set(256, &record)]))[0];
+        let row =
+            run.take(&message(format, 0, 1, &[template_set(format, 256, &fields), set(256, &record)]))[0];
         let mut mpls_labels = LabelStack::default();
         (mpls_labels.0[0], mpls_labels.0[1], mpls_labels.0[9]) = ([0, 1, 0], [0, 6, 0x4A], [0, 2, 1]);
         let expected = Record {
@@ -100,10 +101,14 @@ fn alternatives_fill_what_is_unreported() {
 #[test]
 fn the_forwarding_status_may_have_one_byte_or_four() {
     let status = |length: u16, bytes: &[u8]| {
-        let sets = [template_set(Format::Ipfix, 256, &[(89, length), (1, 1)]), set(256, &[bytes, &[1]].concat())];
+        let sets =
+            [template_set(Format::Ipfix, 256, &[(89, length), (1, 1)]), set(256, &[bytes, &[1]].concat())];
         Run::new().take(&ipfix(0, 1, &sets))[0].forwarding_status
     };
-    assert_eq!((status(1, &[0x82]), status(4, &[0, 0, 0, 0x82]), status(4, &[0x82, 0, 0, 0])), (0x82, 0x82, 0x82));
+    assert_eq!(
+        (status(1, &[0x82]), status(4, &[0, 0, 0, 0x82]), status(4, &[0x82, 0, 0, 0])),
+        (0x82, 0x82, 0x82)
+    );
     assert_eq!((status(4, &[0; 4]), status(2, &[0, 0x40])), (0, 0x40));
 }
 
