@@ -164,10 +164,8 @@ impl Parser<'_> {
     /// Parses the address of `mac`. `sides`: incoming packets, outgoing ones, or both.
     pub(super) fn mac(&mut self, sides: &[MacSide], ends: Qualifier) -> Parsed<Expression> {
         let word = self.step();
-        let mac: Mac = word
-            .key
-            .parse()
-            .or_else(|()| Err(self.expected("a MAC address such as 02:00:00:00:00:01", word)))?;
+        let parsed = word.key.parse::<Mac>();
+        let mac = parsed.map_err(|()| self.expected("a MAC address such as 02:00:00:00:00:01", word))?;
         let compared = |subject| Expression::Number(subject, Comparison::Equal, mac.number());
         let of_side = |side: &MacSide| compared(side.subject(ends));
         Ok(match (sides, ends.which) {

@@ -45,6 +45,16 @@ pub(super) struct Domain {
     pub(super) changes: u64,
 }
 
+/// What a decoder lends a domain to decode a data set.
+#[derive(Debug)]
+pub(super) struct Work<'a> {
+    /// The decoder's message number.
+    pub(super) message: u64,
+    pub(super) scratch: &'a mut Scratch,
+    /// The limit of names, of all sessions.
+    pub(super) name_budget: &'a mut Budget,
+}
+
 impl Domain {
     /// Updates counters and clock with a message.
     pub(super) fn note_message(&mut self, export: ExportTime, received: Timestamp, sampling_interval: u32) {
@@ -100,14 +110,13 @@ impl Domain {
         template_id: u16,
         set: Reader<'_>,
         header: &Header,
-        used: u64,
+        work: Work<'_>,
         into: &mut RecordBatch,
-        scratch: &mut Scratch,
-        name_budget: &mut Budget,
     ) -> Result<Option<u64>, DecodeErrorKind> {
         let Domain { templates, sampling, names, clock, counts, changes, .. } = self;
         let Some(template) = templates.get_mut(&template_id) else { return Ok(None) };
-        template.last_used = used;
+        let Work { message, scratch, name_budget } = work;
+        template.last_used = message;
         let summary = if template.is_options() {
             template.decode_options(set, |options, named| {
                 *changes += u64::from(sampling.learn(options));

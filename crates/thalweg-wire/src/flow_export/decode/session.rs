@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::clock::{ExportTime, LastMessage, micros};
-use super::domain::{Domain, DomainKey};
+use super::domain::{Domain, DomainKey, Work};
 use super::error::DecodeErrorKind;
 use super::held::{Budget, HeldSet, HeldSets};
 use super::limits::Limits;
@@ -50,6 +50,12 @@ pub(super) struct Context<'a> {
     pub(super) sampling_interval: u32,
     /// Whether rows describe the packets in tunnels.
     pub(super) decapsulate: bool,
+}
+
+impl Context<'_> {
+    fn work(&mut self) -> Work<'_> {
+        Work { message: self.number, scratch: self.scratch, name_budget: self.name_budget }
+    }
 }
 
 impl Session {
@@ -198,15 +204,7 @@ impl Session {
         self.drop_expired_template(key, set.id, context);
         let domain = self.domains.get_mut(&key).expect("the domain exists since the header was decoded");
         let first = into.len();
-        let found = domain.data(
-            set.id,
-            set.content,
-            header,
-            context.number,
-            into,
-            context.scratch,
-            context.name_budget,
-        )?;
+        let found = domain.data(set.id, set.content, header, context.work(), into)?;
         if into.len() > first {
             self.apply_names(key, first, into);
         }
@@ -301,11 +299,7 @@ impl Session {
             domain.counts.released_sets += 1;
             let first = into.len();
             let set = Reader::at("held set", &held.bytes, held.offset);
-            let (number, scratch) = (context.number, &mut *context.scratch);
-            if domain
-                .data(template_id, set, &held.header, number, into, scratch, context.name_budget)
-                .is_err()
-            {
+            if domain.data(template_id, set, &held.header, context.work(), into).is_err() {
                 into.truncate(first);
                 domain.counts.dropped_malformed += 1;
             }
