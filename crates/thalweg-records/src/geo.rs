@@ -79,7 +79,7 @@ pub struct GeoStatistics {
 #[derive(Debug)]
 pub struct GeoDatabases {
     files: Mutex<Vec<DatabaseFile>>,
-    loaded: RwLock<Arc<Vec<Arc<Reader<Vec<u8>>>>>>,
+    loaded: RwLock<Loaded>,
     /// Changes with each reload.
     generation: AtomicU64,
     replaces_as: bool,
@@ -91,6 +91,12 @@ struct DatabaseFile {
     path: PathBuf,
     stamp: Option<Stamp>,
 }
+
+/// A database in memory.
+type Database = Reader<Vec<u8>>;
+
+/// The databases, in the order of precedence.
+type Loaded = Arc<Vec<Arc<Database>>>;
 
 /// Size and time of change.
 type Stamp = (u64, Option<SystemTime>);
@@ -194,7 +200,7 @@ fn stamp(path: &Path) -> Option<Stamp> {
     Some((metadata.len(), metadata.modified().ok()))
 }
 
-fn read(path: &Path) -> Result<Reader<Vec<u8>>, GeoError> {
+fn read(path: &Path) -> Result<Database, GeoError> {
     let failed = |source| GeoError::Read { path: path.to_owned(), source };
     let length = std::fs::metadata(path).map_err(failed)?.len();
     if length > MAX_BYTES {
@@ -204,7 +210,7 @@ fn read(path: &Path) -> Result<Reader<Vec<u8>>, GeoError> {
     Reader::from_source(bytes).map_err(|source| GeoError::Format { path: path.to_owned(), source })
 }
 
-fn find(readers: &[Arc<Reader<Vec<u8>>>], address: IpAddr) -> Place {
+fn find(readers: &[Arc<Database>], address: IpAddr) -> Place {
     let mut place = Place::default();
     if !is_public(address) {
         return place;
@@ -256,8 +262,8 @@ fn is_public(address: IpAddr) -> bool {
                 && !is_shared
         }
         IpAddr::V6(v6) => {
-            !(v6.is_unique_local() || v6.is_loopback() || v6.is_unicast_link_local() || v6.is_multicast())
-                && !v6.is_unspecified()
+            let is_special = v6.is_loopback() || v6.is_multicast() || v6.is_unspecified();
+            !(is_special || v6.is_unique_local() || v6.is_unicast_link_local())
         }
     }
 }
@@ -266,7 +272,7 @@ fn is_public(address: IpAddr) -> bool {
 #[derive(Debug)]
 pub struct GeoAnnotator {
     databases: Arc<GeoDatabases>,
-    readers: Arc<Vec<Arc<Reader<Vec<u8>>>>>,
+    readers: Loaded,
     generation: u64,
     /// Direct-mapped by a hash of the address.
     cache: Box<[(Address, Place)]>,
