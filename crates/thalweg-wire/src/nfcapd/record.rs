@@ -76,7 +76,7 @@ impl Decoder {
             match kind {
                 FLOW => self.flow(body, at, records)?,
                 EXPORTER_INFO => self.exporter(body),
-                INTERFACE_NAMES | VRF_NAMES => self.names(kind, body, at)?,
+                INTERFACE_NAMES | VRF_NAMES => self.names(kind, body),
                 EXPORTER_STATISTICS | SAMPLER_INFO => self.tally.about_exporters += 1,
                 _ => self.tally.unknown += 1,
             }
@@ -97,29 +97,27 @@ impl Decoder {
         self.exporters.insert(u16_at(body, 26), (address, u32_at(body, 28)));
     }
 
-    /// Reads an array of numbers and names of equal size.
-    fn names(&mut self, kind: u16, body: &[u8], at: usize) -> Result<(), NfcapdError> {
+    /// Reads an array of numbers and names of equal size. nfcapd 1.7.1 writes arrays of words instead, with parts of the
+    /// names in them: they are left out, as records of unknown types are.
+    fn names(&mut self, kind: u16, body: &[u8]) {
         const HEADER: usize = 8;
+        let (count, size) = match body.len() {
+            HEADER.. => (usize::from(u16_at(body, 4)), usize::from(u16_at(body, 6))),
+            _ => (0, 0),
+        };
+        let elements = body.get(HEADER..).and_then(|elements| elements.get(..count * size));
+        let Some(elements) = elements.filter(|_| size > 4) else {
+            self.tally.unknown += 1;
+            return;
+        };
         self.tally.names += 1;
-        if body.len() < HEADER {
-            return Err(truncated(at, "the header of a record of names", HEADER, body.len()));
-        }
-        let (count, size) = (usize::from(u16_at(body, 4)), usize::from(u16_at(body, 6)));
-        let elements = body[HEADER..].get(..count * size);
-        let elements =
-            elements.ok_or_else(|| truncated(at, "a record of names", HEADER + count * size, body.len()))?;
-        if size <= 4 && count > 0 {
-            let problem = NfcapdProblem::Size { what: "a name", found: size as u64, least: 5 };
-            return Err(NfcapdError { offset: at as u64, problem });
-        }
         let names = if kind == INTERFACE_NAMES { &mut self.interface_names } else { &mut self.vrf_names };
-        for element in elements.chunks_exact(size.max(1)) {
+        for element in elements.chunks_exact(size) {
             match Name::of_bytes(&element[4..]) {
                 Some(name) => drop(names.insert(u32_at(element, 0), name)),
                 None => self.tally.names_refused += 1,
             }
         }
-        Ok(())
     }
 
     /// Fills the names of a record's interfaces and VRFs.
@@ -374,9 +372,15 @@ mod tests {
         assert_eq!(names.map(Name::text), ["xe-0/0/3", "xe-0/0/4", "red", "blue"]);
         assert_eq!((row.post_class_of_service, row.flow_end_reason), (0xB8, 2));
         assert_eq!((decoder.tally().names, decoder.tally().unknown), (2, 0));
-        block[4] = 9;
-        let error = decoder.block(&block, &mut batch).unwrap_err().to_string();
-        assert_eq!(error, "byte 0: 48 bytes left: expected 188 for a record of names");
+        // More names than the record has room for, and the words of nfcapd 1.7.1.
+        for (at, value) in [(4, 9), (6, 4)] {
+            let mut block = block.clone();
+            block[at] = value;
+            let (mut decoder, mut batch) = (Decoder::default(), RecordBatch::default());
+            decoder.block(&block, &mut batch).unwrap();
+            assert_eq!((decoder.tally().names, decoder.tally().unknown), (1, 1));
+            assert_eq!(batch.record(0).ingress_interface_name, Name::NONE);
+        }
     }
 
     #[test]
