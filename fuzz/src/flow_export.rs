@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use thalweg_wire::flow_export::decode::Counts;
 use thalweg_wire::flow_export::encode::{Messages, Misfits, ipfix};
 use thalweg_wire::flow_export::{
-    Address, DecodeError, Decoded, Decoder, Format, Limits, Record, RecordBatch,
+    Address, DecodeError, Decoded, Decoder, Format, Limits, Name, Record, RecordBatch,
 };
 use thalweg_wire::{Nanos, Timestamp};
 
@@ -14,6 +14,7 @@ const SENT_ON: usize = 200;
 
 /// Small limits, so that each is reached.
 const LIMITS: Limits = Limits {
+    names: 100,
     sessions: 2,
     domains: 3,
     templates: 4,
@@ -103,6 +104,11 @@ fn told(rows: &RecordBatch) -> Vec<Record> {
         exporter: Address::NONE,
         observation_domain_id: 0,
         format: Format::Ipfix,
+        exporter_name: Name::NONE,
+        ingress_interface_name: Name::NONE,
+        egress_interface_name: Name::NONE,
+        ingress_vrf_name: Name::NONE,
+        egress_vrf_name: Name::NONE,
         ..rows.record(row)
     };
     let mut told: Vec<Record> = (0..rows.len()).map(without_origin).collect();

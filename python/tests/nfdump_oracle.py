@@ -35,9 +35,21 @@ _FIELDS = (
     (17, 4, "dst_as"),
     (58, 2, "vlan_id"),
     (61, 1, "flow_direction"),
+    (59, 2, "post_vlan_id"),
+    (56, 6, "src_mac"),
+    (80, 6, "dst_mac"),
+    (81, 6, "post_src_mac"),
+    (57, 6, "post_dst_mac"),
+    (89, 1, "forwarding_status"),
+    (55, 1, "post_tos"),
+    *((70 + number, 3, "mpls_labels") for number in range(10)),
+    (234, 4, "ingress_vrf_id"),
+    (235, 4, "egress_vrf_id"),
+    (128, 4, "next_as"),
+    (129, 4, "previous_as"),
 )
-# By IP version: template, and the field types of source, destination, next hop, and the two prefix lengths.
-_VERSIONS = {4: (256, 4, (8, 12, 15), (9, 13)), 6: (257, 16, (27, 28, 62), (29, 30))}
+# By IP version: template, and the field types of source, destination, the two next hops, and the two prefix lengths.
+_VERSIONS = {4: (256, 4, (8, 12, 15, 18), (9, 13)), 6: (257, 16, (27, 28, 62, 63), (29, 30))}
 _UPTIME_MS = 3_600_000
 _PACK = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
@@ -121,10 +133,20 @@ def _data(record: Mapping[str, Any], base_ms: int) -> bytes:
     version = ipaddress.ip_address(record["src"]).version
     template, length, _, _ = _VERSIONS[version]
     body = b"".join(struct.pack("!I", record[time_of_flow] // 1000 - base_ms) for time_of_flow in ("flow_start_us", "flow_end_us"))
-    for column in ("src", "dst", "next_hop"):
+    for column in ("src", "dst", "next_hop", "bgp_next_hop"):
         text = record[column]
         body += ipaddress.ip_address(text).packed if text else bytes(length)
     body += bytes((record["src_prefix_length"], record["dst_prefix_length"]))
-    body += b"".join(struct.pack("!" + _PACK[size], record[column]) for _, size, column in _FIELDS)
+    body += b"".join(_field(kind, size, record[column]) for kind, size, column in _FIELDS)
     body += bytes(-len(body) % 4)
     return struct.pack("!HH", template, len(body) + 4) + body
+
+
+def _field(kind: int, size: int, value: int | str) -> bytes:
+    if isinstance(value, int):
+        return struct.pack("!" + _PACK[size], value)
+    if size == 6:
+        return bytes.fromhex(value.replace(":", "")) or bytes(size)
+    labels = value.split()[kind - 70 : kind - 69]
+    label, experimental, bottom = map(int, labels[0].split("-")) if labels else (0, 0, 0)
+    return (label << 4 | experimental << 1 | bottom).to_bytes(size, "big")

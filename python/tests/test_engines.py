@@ -8,12 +8,13 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from make_records import records, write
 from test_conformance import FLOW_COLUMNS, EngineOf, rows_of
 
-from thalweg import EngineError, SourceError, analyse, connect, reconstruct
-from thalweg.schema import RECORD_SCHEMA
+from thalweg import Archive, EngineError, SourceError, analyse, connect, reconstruct
+from thalweg.schema import ADDED, RECORD_SCHEMA, unreported
 
 
 def test_unknown_engines_and_missing_urls_are_named() -> None:
@@ -88,3 +89,22 @@ def test_spark_lists_urls_itself(engine_of: EngineOf, tmp_path: Path) -> None:
     found = spark.open(f"file://{tmp_path}/flows")
     assert found.count() == table.num_rows
     assert found.table.columns == spark.open(tmp_path).table.columns
+
+
+OLD = Path(__file__).parents[2] / "crates/thalweg-records/tests/data/version-2.parquet"
+"""600 records, as the version before 3 of the columns wrote them."""
+
+
+def test_files_of_an_earlier_version_have_no_values_in_new_columns(engine_of: EngineOf, tmp_path: Path) -> None:
+    new = pq.read_table(OLD).slice(0, 2).to_pylist()
+    added = {name: unreported(name) for name in ADDED} | {"src_mac": "02:00:00:00:00:01", "mpls_labels": "16-0-0 100-5-1"}
+    pq.write_table(pa.Table.from_pylist([{**record, **added} for record in new], RECORD_SCHEMA), tmp_path / "b.parquet", compression="zstd")
+    (tmp_path / "a.parquet").write_bytes(OLD.read_bytes())
+    for name in ("duckdb", "native", "clickhouse"):
+        old, both = (Archive(engine_of(name).open(source)) for source in (OLD, tmp_path))
+        assert [each for each in old.records.columns if each in RECORD_SCHEMA.names] == RECORD_SCHEMA.names
+        assert old.matching("in src mac 00:00:00:00:00:00 and if name '' and mpls label1 0").count() == 600
+        assert both.matching("mpls label2 100 and in src mac 2:0:0:0:0:1").count() == 2
+        assert both.matching("not mpls eos 100 and ttl < 5").count() == 600
+        groups = both.top("src-mac", every_router=True).to_pyarrow().to_pydict()
+        assert dict(zip(groups["src_mac"], groups["flows"], strict=True)) == {"": 600, "02:00:00:00:00:01": 2}

@@ -18,6 +18,7 @@ from nfdump_oracle import Nfdump
 
 from thalweg.filter import FilterError, FilterSyntaxError, compile_filter, parse
 from thalweg.filter.addresses import is_within
+from thalweg.schema import ADDED, unreported
 
 BASE_US = 1_790_000_000_000_000
 
@@ -72,6 +73,7 @@ def row(number: int, **columns: Any) -> dict[str, Any]:
         "dst_prefix_length": 16,
         "vlan_id": 5,
         "flow_direction": 0,
+        **{name: unreported(name) for name in ADDED},
     }
     assert columns.keys() <= record.keys() | {"length_us"}
     length_us = columns.pop("length_us", 2_000_000)

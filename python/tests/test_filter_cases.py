@@ -84,6 +84,7 @@ def test_a_thousand_terms_compile() -> None:
 
 def test_every_listed_term_parses() -> None:
     values = {"host": "10.0.0.1", "net": "10.0.0.0/8", "next ip": "10.0.0.1", "router ip": "10.0.0.1", "flags": "S", "proto": "tcp"}
+    values |= {"bgpnext ip": "10.0.0.1", "mac": "02:00:00:00:00:01", "geo": "DE"}
     alone = ("any", "ipv4", "ipv6")
     for term in TERMS:
         parse(term if term in alone else f"{term} {values.get(term, '1')}")

@@ -19,12 +19,23 @@ from thalweg import Archive, Engine
 from thalweg.cli import main
 from thalweg.dataset import Computed, Dataset
 from thalweg.dimensions import DIMENSIONS, ORDERS
-from thalweg.schema import RECORD_SCHEMA
+from thalweg.schema import ADDED, RECORD_SCHEMA, unreported
 
 EngineOf = Callable[[str], Engine]
 
 HOSTS = ["10.0.0.1", "10.0.0.2", "10.0.0.10", "10.0.0.9", "192.0.2.255", "2001:db8::1", "2001:db8::a", "::", ""]
 MANY = 2**62
+
+
+def added(chance: random.Random, name: str) -> str | int:
+    """A value of a column that version 3 added, or none."""
+    if unreported(name) == 0:
+        return chance.randrange(3)
+    if name.endswith("_mac"):
+        return chance.choice(["", "02:00:00:00:00:01", "02:00:00:00:00:0a"])
+    if name == "bgp_next_hop":
+        return chance.choice(HOSTS)
+    return "" if name == "mpls_labels" else chance.choice(["", "DE", "xe-0/0/1", "\u00e9"])
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +58,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
         return {
             **BLANK,
             **{name: chance.randrange(values) for name, values in small.items()},
+            **{name: added(chance, name) for name in ADDED},
             **{name: chance.choice(HOSTS) for name in ("src", "dst", "next_hop", "exporter")},
             "format": chance.choice(["netflow5", "netflow9", "ipfix", "sflow5", "metered"]),
             "protocol": chance.choice([6, 17]),

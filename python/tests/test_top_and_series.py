@@ -77,7 +77,7 @@ def test_dimensions_are_joined(engine: Engine) -> None:
     ("by", "message"),
     [
         (["sauce"], "invalid dimension 'sauce': expected one of src, dst, address"),
-        (["address", "port"], "only one of address, port and as"),
+        (["address", "port"], "only one of address, port, as, mac and country"),
         (["src", "pair"], "has a duplicate column"),
     ],
 )

@@ -52,6 +52,25 @@ DIMENSIONS = {
     "next-hop": Dimension(("next_hop",), "next hop"),
     "tos": Dimension(("tos",), "DSCP and ECN, as one number"),
     "vlan": Dimension(("vlan_id",), "VLAN"),
+    "post-vlan": Dimension(("post_vlan_id",), "VLAN of outgoing packets"),
+    "customer-vlan": Dimension(("customer_vlan_id",), "inner of two VLAN tags"),
+    "src-mac": Dimension(("src_mac",), "source MAC address"),
+    "dst-mac": Dimension(("dst_mac",), "destination MAC address"),
+    "mac": Dimension(("src_mac",), "MAC address, at either end", ("dst_mac",), "mac"),
+    "post-src-mac": Dimension(("post_src_mac",), "source MAC address of outgoing packets"),
+    "post-dst-mac": Dimension(("post_dst_mac",), "destination MAC address of outgoing packets"),
+    "forwarding-status": Dimension(("forwarding_status",), "forwarding status (RFC 7270)"),
+    "ingress-vrf": Dimension(("ingress_vrf_id", "ingress_vrf_name"), "VRF of incoming packets"),
+    "egress-vrf": Dimension(("egress_vrf_id", "egress_vrf_name"), "VRF of outgoing packets"),
+    "bgp-next-hop": Dimension(("bgp_next_hop",), "next hop in BGP"),
+    "next-as": Dimension(("next_as",), "next autonomous system towards the destination"),
+    "previous-as": Dimension(("previous_as",), "previous autonomous system, towards the source"),
+    "exporter-name": Dimension(("exporter_name",), "name of the router that sent the records"),
+    "ingress-interface-name": Dimension(("exporter", "ingress_interface_name"), "exporter and the name of its input interface"),
+    "egress-interface-name": Dimension(("exporter", "egress_interface_name"), "exporter and the name of its output interface"),
+    "src-country": Dimension(("src_country",), "country of the source"),
+    "dst-country": Dimension(("dst_country",), "country of the destination"),
+    "country": Dimension(("src_country",), "country, at either end", ("dst_country",), "country"),
     "format": Dimension(("format",), "protocol that carried the record: NetFlow, IPFIX or sFlow"),
 }
 """Dimensions by name; several can be combined."""
@@ -72,7 +91,7 @@ def dimensions(names: Sequence[str]) -> list[Dimension]:
             raise DimensionError(f"invalid dimension {name!r}: expected one of {', '.join(DIMENSIONS)}")
     found = [DIMENSIONS[name] for name in names]
     if sum(bool(dimension.either) for dimension in found) > 1:
-        raise DimensionError("by: only one of address, port and as is allowed; combine src-port, dst-as and so on instead")
+        raise DimensionError("by: only one of address, port, as, mac and country is allowed; combine src-port, dst-as and so on instead")
     keys = [key for dimension in found for key in dimension.columns]
     if len(set(keys)) < len(keys):
         raise DimensionError(f"by: {','.join(names)} has a duplicate column")

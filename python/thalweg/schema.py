@@ -47,7 +47,39 @@ RECORD_SCHEMA = pa.schema(
             ("inner_tos", INT32),
             ("inner_src_prefix_length", INT32),
             ("inner_dst_prefix_length", INT32),
+            ("src_mac", TEXT),
+            ("dst_mac", TEXT),
+            ("post_src_mac", TEXT),
+            ("post_dst_mac", TEXT),
+            ("post_vlan_id", INT32),
+            ("customer_vlan_id", INT32),
+            ("min_ttl", INT32),
+            ("max_ttl", INT32),
+            ("forwarding_status", INT32),
+            ("post_tos", INT32),
+            ("mpls_labels", TEXT),
+            ("ingress_vrf_id", INT64),
+            ("egress_vrf_id", INT64),
+            ("bgp_next_hop", TEXT),
+            ("next_as", INT64),
+            ("previous_as", INT64),
+            ("observation_point_id", INT64),
+            ("exporter_name", TEXT),
+            ("ingress_interface_name", TEXT),
+            ("egress_interface_name", TEXT),
+            ("ingress_vrf_name", TEXT),
+            ("egress_vrf_name", TEXT),
+            ("src_country", TEXT),
+            ("dst_country", TEXT),
         )
     ]
 )
 """Columns of a file of flow records, in order. None has nulls."""
+
+ADDED = RECORD_SCHEMA.names[RECORD_SCHEMA.get_field_index("src_mac") :]
+"""Columns that version 3 added. Files of earlier versions lack them."""
+
+
+def unreported(name: str) -> str | int:
+    """Returns the value of one of `ADDED` in rows without it."""
+    return "" if RECORD_SCHEMA.field(name).type == TEXT else 0

@@ -5,6 +5,7 @@
 //! | [`schema`] | columns of the stored datasets |
 //! | [`collect`] | the collecting process: from sockets and captures to the store |
 //! | [`store`] | hourly Parquet files, behind a write-ahead spool |
+//! | [`geo`] | countries and AS numbers of addresses, from local databases |
 //! | [`import`] | imports files of nfdump |
 //! | [`analyse`] | flow reconstruction and parallel flowsets from stored records, in bounded memory |
 //! | [`read`] | reads stored records, column by column |
@@ -20,6 +21,7 @@ pub mod analyse;
 mod by_width;
 pub mod collect;
 pub mod export;
+pub mod geo;
 pub mod handoff;
 pub mod import;
 pub mod kafka;

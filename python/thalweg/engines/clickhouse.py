@@ -52,7 +52,9 @@ class ClickHouse(Engine):
                 raise SourceError(f"{path}: ClickHouse would read this path as a pattern; rename it")
         alternatives = ",".join(path.removeprefix("/") for path in absolute)
         pattern = absolute[0] if len(absolute) == 1 else f"/{{{alternatives}}}"
-        return self._view(f"SELECT * FROM file('{pattern}', Parquet)")
+        # The columns of all files, because those of earlier versions lack some.
+        union = "" if len(absolute) == 1 else " SETTINGS schema_inference_mode = 'union'"
+        return self._view(f"SELECT * FROM file('{pattern}', Parquet){union}")
 
     def _view(self, query: str) -> ir.Table:
         name = self._unused_name()

@@ -57,7 +57,9 @@ class DuckDB(Engine):
         return builtin("epoch_us")(at)
 
     def _scan(self, paths: Sequence[str]) -> ir.Table:
-        return self.backend.read_parquet(paths, table_name=self._unused_name(), hive_partitioning=False)
+        # By name, because files of earlier versions lack columns.
+        several = len(paths) > 1
+        return self.backend.read_parquet(paths, table_name=self._unused_name(), hive_partitioning=False, union_by_name=several)
 
     def batches(self, table: ir.Table) -> Iterable[pa.RecordBatch]:
         """Computes a table in batches of rows."""

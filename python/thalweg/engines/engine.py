@@ -202,7 +202,7 @@ class Engine(abc.ABC):
                 columns[f"{name}_us"] = self._microseconds(table[name])
             else:
                 columns[name] = table[name]
-        return table.select(**columns)
+        return _with_added(table.select(**columns))
 
     @staticmethod
     def _received(table: ir.Table, within: TimeRange) -> ir.Table:
@@ -217,6 +217,22 @@ class Engine(abc.ABC):
 
     def _unused_name(self) -> str:
         return f"thalweg_{self.scratch.name.removeprefix('thalweg-')}_{next(self._numbers)}"
+
+
+def _with_added(table: ir.Table) -> ir.Table:
+    """Gives flow records the columns of later versions: files of earlier versions lack them, or give nulls among others."""
+    import ibis
+
+    from ..schema import ADDED, RECORD_SCHEMA, unreported
+
+    if not {"exporter", "flow_start_us", "sampling_interval"} <= set(table.columns):
+        return table
+    filled = {}
+    for name in ADDED:
+        kind = "string" if unreported(name) == "" else str(RECORD_SCHEMA.field(name).type)
+        none = ibis.literal(unreported(name), kind)
+        filled[name] = table[name].fill_null(none) if name in table.columns else none
+    return table.mutate(**filled)
 
 
 def microseconds(at: datetime) -> int:

@@ -111,7 +111,9 @@ class Spark(Engine):
         return _microseconds(at)
 
     def _scan(self, paths: Sequence[str]) -> ir.Table:
-        return self._viewed(self.session.read.parquet(*(str(Path(path).absolute()) for path in paths)))
+        # The columns of all files, because those of earlier versions lack some.
+        reader = self.session.read.option("mergeSchema", str(len(paths) > 1).lower())
+        return self._viewed(reader.parquet(*(str(Path(path).absolute()) for path in paths)))
 
     def _viewed(self, rows: Any) -> ir.Table:
         name = self._unused_name()

@@ -10,7 +10,7 @@ import ibis.expr.types as ir
 
 from .. import counts
 from .addresses import is_v4, is_v6, is_within
-from .terms import AddressIn, Always, Both, Either, Family, Flags, Not, Number, NumberIn, Term
+from .terms import AddressIn, Always, Both, Either, Family, Flags, Not, Number, NumberIn, Term, Text
 from .tokens import FilterError
 
 _COMPARE: dict[str, Callable[[ir.Value, int], ir.Value]] = {
@@ -47,6 +47,9 @@ def expression(term: Term, table: ir.Table) -> ir.BooleanValue:
             return _column(table, quantity).isin(sorted(set(values)))
         case AddressIn(column, networks):
             return is_within(_column(table, column), networks)
+        case Text(column, text, is_prefix):
+            found = _column(table, column)
+            return found.startswith(text) & (found != "") if is_prefix else found == text
         case Family(version):
             address = _column(table, "src")
             return is_v4(address) if version == 4 else is_v6(address)
@@ -83,7 +86,20 @@ def _quantity(table: ir.Table, name: str) -> ir.NumericValue:
             return (_column(table, "icmp_type_code") / 256).floor()
         case "icmp-code":
             return _column(table, "icmp_type_code") % 256
+    if name.startswith("mpls "):
+        return _of_labels(_column(table, "mpls_labels"), name.removeprefix("mpls "))
     return _column(table, name)
+
+
+def _of_labels(labels: ir.StringValue, part: str) -> ir.IntegerValue:
+    """Returns a number of the MPLS labels, such as `label2`, `exp1` or `eos`; 0 if there is none. Their text is `16-0-0 100-5-1`."""
+    if part == "eos":
+        pattern = "([0-9]+)-[0-9]-1"
+    else:
+        position = part.removeprefix("label").removeprefix("exp")
+        skipped = "^" + "[0-9-]+ " * (int(position) - 1)
+        pattern = f"{skipped}([0-9]+)-" if part.startswith("label") else f"{skipped}[0-9]+-([0-9])-"
+    return labels.re_extract(pattern, 1).nullif("").cast("int64").fill_null(0)
 
 
 def _duration_us(table: ir.Table) -> ir.IntegerValue:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import ipaddress
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NoReturn, TypeAlias, TypeVar, cast
 
 from ..protocols import NUMBERS as PROTOCOLS
@@ -22,6 +22,7 @@ from .terms import (
     Number,
     NumberIn,
     Term,
+    Text,
 )
 from .tokens import FilterSyntaxError, Token, shown, tokens
 
@@ -48,21 +49,29 @@ _COMPARISONS = {
 _FLAGS = {"F": 1, "S": 2, "R": 4, "P": 8, "A": 16, "U": 32, "X": 63}
 _ENDS = ("src", "dst")
 _DIRECTIONS = {"ingress": 0, "egress": 1}
+_MACS = {"in": {"src": "src_mac", "dst": "dst_mac"}, "out": {"src": "post_src_mac", "dst": "post_dst_mac"}}
+"""Columns of the MAC addresses of incoming and outgoing packets."""
+_MAC = re.compile(r"[0-9a-f]{1,2}(?P<sign>[:-])[0-9a-f]{1,2}(?:(?P=sign)[0-9a-f]{1,2}){4}")
+_STATUSES = {"unknown": 0, "forwarded": 1, "forw": 1, "dropped": 2, "drop": 2, "consumed": 3}
+"""Classes of the forwarding status (RFC 7270), 64 numbers each."""
+_MPLS = re.compile(r"label([1-9]|10)|exp([1-9]|10)|eos")
+_SIGNS = set("()[],<>=!&|")
 _MEASURES = ("packets", "bytes", "flows", "duration", "pps", "bps", "bpp")
 
 TERMS = (
     *("any", "ipv4", "ipv6", "host", "net", "port", "proto", "flags", "bytes", "packets", "in bytes", "in packets", "flows"),
-    *("duration", "bps", "pps", "bpp", "icmp-type", "icmp-code", "tos", "as", "mask", "if", "vlan", "next ip", "router ip"),
-    *("flowdir", "observation domain id"),
+    *("duration", "bps", "pps", "bpp", "icmp-type", "icmp-code", "tos", "as", "mask", "if", "vlan", "customer vlan", "mac", "ttl"),
+    *("min ttl", "max ttl", "fwdstat", "mpls label1", "mpls exp1", "mpls eos", "vrf", "vrf name", "if name", "next ip"),
+    *("bgpnext ip", "next as", "prev as", "geo", "router ip", "router name", "flowdir", "observation domain id"),
+    *("observation point id",),
 )
 """The terms of flow records, in the order in which messages list them."""
 
-_QUALIFIED = ("ip", "host", "net", "port", "as", "mask")
+_QUALIFIED = ("ip", "host", "net", "port", "as", "mask", "vlan", "mac", "geo")
 _FOREIGN = frozenset(
     (
-        *("app", "asa", "bgpnext", "cheetah", "client", "count", "egress", "engine-id", "engine-type", "event", "fwdstat", "geo"),
-        *("ident", "ingress", "mac", "mpls", "nat", "nip", "nport", "payload", "pblock", "pf", "prev", "server", "sysid"),
-        *("tun", "tunip", "version", "xip", "xnet", "xport"),
+        *("app", "asa", "cheetah", "client", "count", "egress", "engine-id", "engine-type", "event", "ident", "ingress", "nat", "nip"),
+        *("nport", "payload", "pblock", "pf", "server", "sysid", "tun", "tunip", "version", "xip", "xnet", "xport"),
     )
 )
 """Terms that flow records do not have: those of nfdump and of live flows."""
@@ -147,26 +156,35 @@ class _Parser:
                 return self._over(ends, "_as", lambda column: self._number_or_list(column, 0xFFFF_FFFF))
             case "mask":
                 return self._over(ends, "_prefix_length", lambda column: self._equal(column, 128))
-            case "tos" if ends is None or ends[0] == ("src",):
-                return self._compared("tos", 0xFF)
-            case "vlan" if ends is None or ends[0] == ("src",):
-                return self._equal("vlan_id", 0xFFF)
+            case "vlan":
+                return self._over(ends, {"src": "vlan_id", "dst": "post_vlan_id"}, lambda column: self._equal(column, 0xFFF))
+            case "geo":
+                return self._over(ends, "_country", self._country)
+            case "mac":
+                return self._mac(("in", "out"), ends)
+            case "tos" if ends is None or len(ends[0]) == 1:
+                return self._compared("post_tos" if ends and ends[0] == ("dst",) else "tos", 0xFF)
         if ends is not None:
             self._expected(f"one of {', '.join(_QUALIFIED)}", word, near=_QUALIFIED)
         return self._plain(word)
 
     def _directed(self, first: Token) -> Term:
         """Parses a term after `in` or `out`."""
+        ends = self._ends()
+        if ends is not None:
+            self._must("mac")
+            return self._mac((first.key,), ends)
         word = self._step()
         match word.key:
             case "if":
-                column = "ingress_interface" if first.key == "in" else "egress_interface"
-                return self._equal(column, 0xFFFF_FFFF)
+                return self._interface(("ingress" if first.key == "in" else "egress",))
+            case "mac":
+                return self._mac((first.key,), None)
             case "bytes" | "packets" if first.key == "in":
                 return self._compared(word.key, _LARGEST)
             case "bytes" | "packets":
                 self._not_known_here(f"out {word.key}", first)
-        self._expected("'if', 'bytes' or 'packets'", word)
+        self._expected("'if', 'mac', 'bytes' or 'packets'", word)
 
     def _plain(self, word: Token) -> Term:
         """Parses terms without qualifier, and refuses all others."""
@@ -179,24 +197,55 @@ class _Parser:
                 return Family(6)
             case "proto":
                 return Number("protocol", "=", self._protocol())
-            case "if":
-                return self._each(("ingress_interface", "egress_interface"), lambda column: self._equal(column, 0xFFFF_FFFF))
-            case "next" | "router":
-                self._must("ip")
-                return self._addresses("next_hop" if word.key == "next" else "exporter")
             case "flags":
                 return self._flags()
             case "icmp-type" | "icmp-code":
                 return self._equal(word.key, 0xFF)
             case "flowdir" | "dir":
                 return Number("flow_direction", "=", self._direction())
-            case "observation":
-                self._must("domain")
-                self._must("id")
-                return self._equal("observation_domain_id", 0xFFFF_FFFF)
+            case "ttl":
+                return self._each(("min_ttl", "max_ttl"), lambda column: self._compared(column, 0xFF))
+            case "fwdstat":
+                return self._forwarding_status()
+            case "mpls":
+                return self._mpls()
             case measure if measure in _MEASURES:
                 return self._compared(measure, _LARGEST)
+        return self._of_router(word)
+
+    def _of_router(self, word: Token) -> Term:
+        """Parses interfaces, VRFs and terms of several words, and refuses all others."""
+        match word.key:
+            case "if":
+                return self._interface(("ingress", "egress"))
+            case "vrf":
+                return self._vrf(("ingress", "egress"))
+            case "ingress" | "egress" if self._take("vrf"):
+                return self._vrf((word.key,))
+            case "next" | "prev" if word.key == "prev" or self._at("as"):
+                self._must("as")
+                return self._number_or_list("next_as" if word.key == "next" else "previous_as", 0xFFFF_FFFF)
+            case "router" if self._take("name"):
+                return self._text_in("exporter_name")
+            case "next" | "bgpnext" | "router":
+                self._must("ip")
+                return self._addresses({"next": "next_hop", "bgpnext": "bgp_next_hop", "router": "exporter"}[word.key])
+            case "min" | "max":
+                self._must("ttl")
+                return self._compared(f"{word.key}_ttl", 0xFF)
+            case "customer":
+                self._must("vlan")
+                return self._equal("customer_vlan_id", 0xFFF)
+            case "observation":
+                return self._observation()
         self._refuse_term(word)
+
+    def _observation(self) -> Term:
+        column, largest = ("observation_point_id", _LARGEST) if self._take("point") else ("observation_domain_id", 0xFFFF_FFFF)
+        if column == "observation_domain_id":
+            self._must("domain")
+        self._must("id")
+        return self._equal(column, largest)
 
     def _refuse_term(self, word: Token) -> NoReturn:
         if word.key in _FOREIGN:
@@ -233,10 +282,38 @@ class _Parser:
                 return (first, second), join
         return (first,), Either
 
-    def _over(self, ends: _Ends | None, suffix: str, leaf: Callable[[str], Term]) -> Term:
-        """Applies a term to one end or to both."""
+    def _over(self, ends: _Ends | None, columns: str | Mapping[str, str], leaf: Callable[[str], Term]) -> Term:
+        """Applies a term to one end or to both; `columns` are those of the ends, or how their names end."""
         names, join = ends or (_ENDS, Either)
-        return self._each([f"{name}{suffix}" for name in names], leaf, join)
+        named = [f"{name}{columns}" if isinstance(columns, str) else columns[name] for name in names]
+        return self._each(named, leaf, join)
+
+    def _interface(self, directions: Sequence[str]) -> Term:
+        if self._take("name"):
+            return self._each([f"{direction}_interface_name" for direction in directions], self._text_in)
+        return self._each([f"{direction}_interface" for direction in directions], lambda column: self._equal(column, 0xFFFF_FFFF))
+
+    def _vrf(self, directions: Sequence[str]) -> Term:
+        if self._take("name"):
+            return self._each([f"{direction}_vrf_name" for direction in directions], self._text_in)
+        return self._each([f"{direction}_vrf_id" for direction in directions], lambda column: self._equal(column, 0xFFFF_FFFF))
+
+    def _mac(self, sides: Sequence[str], ends: _Ends | None) -> Term:
+        """Parses the address of `mac`, of incoming packets, of outgoing ones, or of both."""
+        word = self._step()
+        if not _MAC.fullmatch(word.key):
+            self._expected("a MAC address such as 02:00:00:00:00:01", word)
+        numbers = [int(part, 16) for part in re.split("[:-]", word.key)]
+        text = ":".join(f"{number:02x}" for number in numbers) if any(numbers) else ""
+        names, join = ends or (_ENDS, Either)
+        of_ends = [_joined(Either, [Text(_MACS[side][name], text) for side in sides]) for name in names]
+        return _joined(join, of_ends)
+
+    def _mpls(self) -> Term:
+        word = self._step()
+        if not _MPLS.fullmatch(word.key):
+            self._expected("'label1' to 'label10', 'exp1' to 'exp10' or 'eos'", word)
+        return self._compared(f"mpls {word.key}", 7 if word.key.startswith("exp") else 0xF_FFFF)
 
     def _each(self, columns: Iterable[str], leaf: Callable[[str], Term], join: _Join = Either) -> Term:
         """Parses the rest once and applies it to each column."""
@@ -308,6 +385,29 @@ class _Parser:
         if word.key not in PROTOCOLS:
             self._expected("an IP protocol: a number, or a name such as tcp", word, near=tuple(PROTOCOLS))
         return PROTOCOLS[word.key]
+
+    def _forwarding_status(self) -> Term:
+        """Parses a number, or one of the four classes of RFC 7270."""
+        if self._here.key not in _STATUSES:
+            return self._compared("forwarding_status", 0xFF)
+        first = 64 * _STATUSES[self._step().key]
+        return Both(Number("forwarding_status", ">=", first), Number("forwarding_status", "<=", first + 63))
+
+    def _text_in(self, column: str) -> Term:
+        word = self._step()
+        quote = word.text[:1]
+        if quote and quote in "\"'":
+            text, _, rest = word.text[1:].rpartition(quote)
+            return Text(column, text, rest == "*")
+        if set(word.text) <= _SIGNS or set(word.text) & set("\"'"):
+            self._expected("a name, in quotes if it has blanks or signs", word)
+        return Text(column, word.text.removesuffix("*"), word.text.endswith("*"))
+
+    def _country(self, column: str) -> Term:
+        word = self._step()
+        if len(word.text) != 2 or not (word.text.isascii() and word.text.isalpha()):
+            self._expected("the two letters of a country, such as DE", word)
+        return Text(column, word.text.upper())
 
     def _direction(self) -> int:
         word = self._step()

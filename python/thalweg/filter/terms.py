@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 Comparison: TypeAlias = Literal["=", "!=", "<", "<=", ">", ">="]
 Network: TypeAlias = IPv4Network | IPv6Network
-Term: TypeAlias = "Always | Not | Both | Either | Number | NumberIn | AddressIn | Family | Flags"
+Term: TypeAlias = "Always | Not | Both | Either | Number | NumberIn | AddressIn | Text | Family | Flags"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +62,15 @@ class AddressIn:
 
     column: str
     networks: tuple[Network, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Compares a column with a text, or with how it begins; no text begins an empty one."""
+
+    column: str
+    text: str
+    is_prefix: bool = False
 
 
 @dataclass(frozen=True, slots=True)

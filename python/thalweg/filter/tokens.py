@@ -15,7 +15,9 @@ _MAX_QUOTED = 40
 """The longest part of a word that a message quotes, in characters."""
 
 _BLANKS = r" \t\n\r\x0b\x0c"
-_WORD = re.compile(rf"[{_BLANKS}]+|#[^\n]*|(?P<word>&&|\|\||[<>=!]=|[<>=!()\[\],]|[^{_BLANKS}<>=!()\[\],&|#]+)")
+_QUOTED = r"\"[^\"\n]*\"\*?|'[^'\n]*'\*?"
+_PLAIN = rf"[^{_BLANKS}<>=!()\[\],&|#\"'][^{_BLANKS}<>=!()\[\],&|#]*"
+_WORD = re.compile(rf"[{_BLANKS}]+|#[^\n]*|(?P<word>&&|\|\||[<>=!]=|[<>=!()\[\],]|{_QUOTED}|{_PLAIN})")
 
 
 class FilterError(QuestionError):

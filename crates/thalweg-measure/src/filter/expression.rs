@@ -9,6 +9,7 @@ use thalweg_wire::IpVersion;
 
 use super::fields::{Field, FlowFields};
 use super::prefix::Networks;
+use super::text::Pattern;
 
 /// IP protocols with types and codes: ICMP and ICMPv6.
 const ICMP: [u64; 2] = [1, 58];
@@ -36,6 +37,8 @@ pub(super) enum Expression {
     Address(Subject, Networks),
     /// Flows with a number that satisfies the comparison.
     Number(Subject, Comparison, u64),
+    /// Flows with a text that matches.
+    Text(Subject, Pattern),
     /// Flows with one of these sorted numbers.
     OneOf(Subject, Box<[u64]>),
     /// TCP flows with these flags.
@@ -110,7 +113,7 @@ pub(super) enum Which {
 /// The compared field, or two fields of the same kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Subject {
-    /// The words before the term: `src `, `dst `, `src and dst `, `in `, `out `, or none.
+    /// The words before the term: `src `, `dst `, `src and dst `, `in `, `out `, `in src ` and so on, or none.
     pub(super) qualifier: &'static str,
     pub(super) word: &'static str,
     pub(super) fields: [Field; 2],
@@ -171,6 +174,9 @@ impl Expression {
             Expression::Number(subject, comparison, right) => {
                 subject.holds(|field| restricted(flow, field, |left| comparison.holds(left, *right)))
             }
+            Expression::Text(subject, pattern) => {
+                subject.holds(|field| flow.text(field).map(|text| pattern.matches(text)))
+            }
             Expression::OneOf(subject, values) => {
                 subject.holds(|field| flow.number(field).map(|value| values.binary_search(&value).is_ok()))
             }
@@ -184,8 +190,8 @@ impl Expression {
     /// Whether the expression compares a field.
     pub(super) fn uses(&self, field: Field) -> bool {
         let has = |subject: &Subject| match subject.which {
-            Which::First => subject.fields[0] == field,
-            Which::Second => subject.fields[1] == field,
+            Which::First => subject.fields[0].of_column() == field.of_column(),
+            Which::Second => subject.fields[1].of_column() == field.of_column(),
             Which::Either | Which::Both => subject.fields.contains(&field),
         };
         match self {
@@ -194,7 +200,9 @@ impl Expression {
             Expression::Any => false,
             Expression::Family(_) => field == Field::SrcAddress,
             Expression::Cheetah => field == Field::Cheetah,
-            Expression::Address(subject, _) | Expression::OneOf(subject, _) => has(subject),
+            Expression::Address(subject, _)
+            | Expression::OneOf(subject, _)
+            | Expression::Text(subject, _) => has(subject),
             Expression::Number(subject, ..) => {
                 let restricted = [Field::TcpFlags, Field::IcmpType, Field::IcmpCode];
                 has(subject)
@@ -249,6 +257,10 @@ impl fmt::Display for Expression {
                 Some(only) => write!(f, "{subject} {only}"),
                 None => listed(f, subject, networks.iter()),
             },
+            Expression::Text(subject, pattern) => write!(f, "{subject} {pattern}"),
+            Expression::Number(subject, comparison, value) if subject.word == "mac" => {
+                write!(f, "{subject} {comparison}{}", mac_text(*value))
+            }
             Expression::Number(subject, comparison, value) => write!(f, "{subject} {comparison}{value}"),
             Expression::OneOf(subject, values) => listed(f, subject, values.iter()),
             Expression::Flags { mask, .. } => {
@@ -258,6 +270,12 @@ impl fmt::Display for Expression {
             }
         }
     }
+}
+
+/// Returns a MAC address as filters read it, also that of zeros.
+fn mac_text(number: u64) -> String {
+    let [_, _, bytes @ ..] = number.to_be_bytes();
+    bytes.map(|byte| format!("{byte:02x}")).join(":")
 }
 
 fn joined(

@@ -72,17 +72,84 @@ pub enum Field {
     FlowDirection,
     /// The observation domain.
     ObservationDomainId,
+    /// The observation point.
+    ObservationPointId,
+    /// The VLAN of outgoing packets.
+    PostVlanId,
+    /// The inner of two VLAN tags.
+    CustomerVlanId,
+    /// The source MAC address of incoming packets, as a number.
+    SrcMac,
+    /// The destination MAC address of incoming packets.
+    DstMac,
+    /// The source MAC address of outgoing packets.
+    PostSrcMac,
+    /// The destination MAC address of outgoing packets.
+    PostDstMac,
+    /// The smallest TTL.
+    MinTtl,
+    /// The largest TTL.
+    MaxTtl,
+    /// The forwarding status (RFC 7270).
+    ForwardingStatus,
+    /// The type of service of outgoing packets.
+    PostTos,
+    /// The MPLS label at a position, from 1.
+    MplsLabel(u8),
+    /// The experimental bits of the MPLS label at a position, from 1.
+    MplsExperimental(u8),
+    /// The MPLS label at the bottom of the stack.
+    MplsBottom,
+    /// The ingress VRF.
+    IngressVrfId,
+    /// The egress VRF.
+    EgressVrfId,
+    /// The address of the next hop in BGP.
+    BgpNextHop,
+    /// The next autonomous system.
+    NextAs,
+    /// The previous autonomous system.
+    PreviousAs,
+    /// The name of the exporter, a text.
+    ExporterName,
+    /// The name of the ingress interface, a text.
+    IngressInterfaceName,
+    /// The name of the egress interface, a text.
+    EgressInterfaceName,
+    /// The name of the ingress VRF, a text.
+    IngressVrfName,
+    /// The name of the egress VRF, a text.
+    EgressVrfName,
+    /// The country of the source, a text.
+    SrcCountry,
+    /// The country of the destination, a text.
+    DstCountry,
+}
+
+impl Field {
+    /// Returns a field of the same column: every entry of the stack of MPLS labels is in one.
+    pub(super) fn of_column(self) -> Field {
+        match self {
+            Field::MplsLabel(_) | Field::MplsExperimental(_) => Field::MplsBottom,
+            other => other,
+        }
+    }
 }
 
 /// A flow that a filter can select.
 ///
-/// Both methods return `None` for a field that this kind of flow does not have.
+/// All methods return `None` for a field that this kind of flow does not have.
 pub trait FlowFields {
     /// Returns the value of a numeric field.
     fn number(&self, field: Field) -> Option<u64>;
 
     /// Returns the value of an address field.
     fn address(&self, field: Field) -> Option<IpAddr>;
+
+    /// Returns the value of a text field; empty if the flow has none.
+    fn text(&self, _field: Field) -> Option<&str> {
+        None
+    }
 }
 
 /// Returns the value of a numeric field of a flow key.

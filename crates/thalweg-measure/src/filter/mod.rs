@@ -25,14 +25,23 @@
 //!           | [end] "port" ([compare] NUMBER | "in" "[" NUMBER ... "]")
 //!           | [end] "as" ([compare] NUMBER | "in" "[" NUMBER ... "]")
 //!           | [end] "mask" NUMBER
-//!           | ["in" | "out"] "if" NUMBER
-//!           | ("next" | "router") "ip" (ADDRESS | PREFIX | "in" "[" (ADDRESS | PREFIX) ... "]")
+//!           | ["in" | "out"] "if" (NUMBER | "name" TEXT)
+//!           | ("next" | "bgpnext" | "router") "ip" (ADDRESS | PREFIX | "in" "[" (ADDRESS | PREFIX) ... "]")
+//!           | "router" "name" TEXT
+//!           | ("next" | "prev") "as" ([compare] NUMBER | "in" "[" NUMBER ... "]")
 //!           | "flags" (LETTERS | [compare] NUMBER)
-//!           | ["src"] "tos" [compare] NUMBER
-//!           | ["src"] "vlan" NUMBER
+//!           | ["src" | "dst"] "tos" [compare] NUMBER                         (default: "src")
+//!           | [end] "vlan" NUMBER
+//!           | "customer" "vlan" NUMBER
+//!           | ["in" | "out"] [end] "mac" MAC
+//!           | [end] "geo" COUNTRY
+//!           | ["min" | "max"] "ttl" [compare] NUMBER
+//!           | "fwdstat" ("unknown" | "forwarded" | "dropped" | "consumed" | [compare] NUMBER)
+//!           | "mpls" ("label" N | "exp" N | "eos") [compare] NUMBER
+//!           | ["ingress" | "egress"] "vrf" (NUMBER | "name" TEXT)
 //!           | ("icmp-type" | "icmp-code") NUMBER
 //!           | ("flowdir" | "dir") ("ingress" | "egress" | NUMBER)
-//!           | "observation" "domain" "id" NUMBER
+//!           | "observation" ("domain" | "point") "id" NUMBER
 //!           | ["in" | "out"] ("packets" | "bytes") [compare] NUMBER
 //!           | ("flows" | "duration" | "pps" | "bps" | "bpp") [compare] NUMBER
 //! end       = "src" | "dst" | "src" "or" "dst" | "src" "and" "dst"        (default: "src or dst")
@@ -41,6 +50,9 @@
 //! PREFIX    = ADDRESS "/" bits; trailing zero octets of an IPv4 prefix may be left out: 172.16/12
 //! LETTERS   = TCP flags of "FSRPAU" that must all be set, or "X" for the six; after "not", none of them may be set
 //! ```
+//!
+//! TEXT is a word, or a text in quotes if it has blanks or signs; `*` at its end stands for any rest. Texts are compared by
+//! case. N is a position in the stack of MPLS labels, 1 to 10, written without a blank: `label1`.
 //!
 //! Numbers in a list are separated by blanks or commas. Where a term takes no comparison, a `=` is accepted.
 //!
@@ -60,6 +72,7 @@ mod numbers;
 mod parser;
 mod prefix;
 mod term;
+mod text;
 mod tokens;
 mod view;
 

@@ -1,5 +1,7 @@
 //! A recursive descent parser: one function per rule of the grammar in the module docs.
 
+mod record_terms;
+
 use thalweg_wire::nearest::nearest;
 use thalweg_wire::{IpVersion, Protocol};
 
@@ -12,6 +14,7 @@ use super::prefix::{Networks, Prefix};
 use super::term::{FOREIGN, QUALIFIED, Term, known};
 use super::tokens::{Token, tokens};
 use super::view::View;
+use record_terms::MacSide;
 
 /// Minimum length of a word that gets a suggestion.
 const SHORTEST_MISSPELT: usize = 3;
@@ -32,6 +35,8 @@ impl Qualifier {
     const BOTH: Qualifier = Qualifier { text: "src and dst ", which: Which::Both };
     const IN: Qualifier = Qualifier { text: "in ", which: Which::First };
     const OUT: Qualifier = Qualifier { text: "out ", which: Which::Second };
+    const INGRESS: Qualifier = Qualifier { text: "ingress ", which: Which::First };
+    const EGRESS: Qualifier = Qualifier { text: "egress ", which: Which::Second };
 
     fn subject(self, word: &'static str, fields: [Field; 2]) -> Subject {
         Subject { qualifier: self.text, word, fields, which: self.which }
@@ -117,7 +122,11 @@ impl<'a> Parser<'a> {
                 let qualifier = self.ends();
                 let word = self.step();
                 match word.key.as_str() {
-                    "tos" | "vlan" if qualifier.text == Qualifier::SRC.text => self.plain(word),
+                    "tos" if qualifier.text == Qualifier::SRC.text => self.plain(word),
+                    "tos" if qualifier.text == Qualifier::DST.text => {
+                        self.require(Term::Tos, &word.text, word)?;
+                        self.compared(Subject::one("dst tos", Field::PostTos), 0xFF)
+                    }
                     _ => self.ended(qualifier, word)?.map_or_else(|| Err(self.expected_qualified(word)), Ok),
                 }
             }
@@ -155,6 +164,19 @@ impl<'a> Parser<'a> {
                 self.require(Term::As, &word.text, word)?;
                 self.number_or_list(qualifier.subject("as", [Field::SrcAs, Field::DstAs]), 0xFFFF_FFFF)?
             }
+            "vlan" => {
+                self.require(Term::Vlan, &word.text, word)?;
+                self.equal(qualifier.subject("vlan", [Field::VlanId, Field::PostVlanId]), 0xFFF)?
+            }
+            "geo" => {
+                self.require(Term::Geo, &word.text, word)?;
+                let subject = qualifier.subject("geo", [Field::SrcCountry, Field::DstCountry]);
+                Expression::Text(subject, self.country()?)
+            }
+            "mac" => {
+                self.require(Term::Mac, &word.text, word)?;
+                self.mac(&[MacSide::In, MacSide::Out], qualifier)?
+            }
             "mask" => {
                 self.require(Term::Mask, &word.text, word)?;
                 self.equal(qualifier.subject("mask", [Field::SrcPrefixLength, Field::DstPrefixLength]), 128)?
@@ -172,11 +194,23 @@ impl<'a> Parser<'a> {
                 let qualifier = if is_in { Qualifier::IN } else { Qualifier::OUT };
                 return self.interface(qualifier, word);
             }
+            ("src" | "dst", _) => {
+                self.next -= 1;
+                let qualifier = self.ends();
+                let word = self.here();
+                self.must("mac")?;
+                self.require(Term::Mac, &word.text, word)?;
+                return self.mac(&[MacSide::of(is_in)], qualifier);
+            }
+            ("mac", _) => {
+                self.require(Term::Mac, &word.text, word)?;
+                return self.mac(&[MacSide::of(is_in)], Qualifier::NONE);
+            }
             ("bytes", true) => (Term::InBytes, "in bytes", Field::InBytes),
             ("packets", true) => (Term::InPackets, "in packets", Field::InPackets),
             ("bytes", false) => (Term::OutBytes, "out bytes", Field::OutBytes),
             ("packets", false) => (Term::OutPackets, "out packets", Field::OutPackets),
-            _ => return Err(self.expected("'if', 'bytes' or 'packets'", word)),
+            _ => return Err(self.expected("'if', 'mac', 'bytes' or 'packets'", word)),
         };
         self.require(term, name, first)?;
         self.compared(Subject::one(name, field), MAX_COUNT)
@@ -193,7 +227,8 @@ impl<'a> Parser<'a> {
             "flags" => Term::Flags,
             "if" => return self.interface(Qualifier::NONE, word),
             "tos" => Term::Tos,
-            "vlan" => Term::Vlan,
+            "fwdstat" => Term::FwdStat,
+            "ttl" => Term::Ttl,
             "icmp-type" => Term::IcmpType,
             "icmp-code" => Term::IcmpCode,
             "flowdir" | "dir" => Term::FlowDir,
@@ -204,7 +239,16 @@ impl<'a> Parser<'a> {
             "bps" => Term::Bps,
             "pps" => Term::Pps,
             "bpp" => Term::Bpp,
-            "next" | "router" | "observation" => return self.of_several_words(word),
+            "next" | "bgpnext" | "prev" | "router" | "observation" | "min" | "max" | "customer" => {
+                return self.of_several_words(word);
+            }
+            "mpls" => return self.mpls(word),
+            "vrf" => return self.vrf(Qualifier::NONE, word),
+            "ingress" | "egress" if self.here().key == "vrf" => {
+                let first = if word.key == "ingress" { Qualifier::INGRESS } else { Qualifier::EGRESS };
+                self.next += 1;
+                return self.vrf(first, word);
+            }
             key if FOREIGN.contains(&key) => return Err(self.not_known_here(&word.text, word)),
             _ => return Err(self.expected_primitive(word)),
         };
@@ -216,7 +260,8 @@ impl<'a> Parser<'a> {
             Term::Proto => self.protocol(),
             Term::Flags => self.flags(),
             Term::Tos => self.compared(Subject::one("tos", Field::Tos), 0xFF),
-            Term::Vlan => self.equal(Subject::one("vlan", Field::VlanId), 0xFFF),
+            Term::FwdStat => self.forwarding_status(),
+            Term::Ttl => self.compared(Qualifier::NONE.subject("ttl", [Field::MinTtl, Field::MaxTtl]), 0xFF),
             Term::IcmpType => self.equal(Subject::one("icmp-type", Field::IcmpType), 0xFF),
             Term::IcmpCode => self.equal(Subject::one("icmp-code", Field::IcmpCode), 0xFF),
             Term::FlowDir => self.flow_direction(),
@@ -228,34 +273,6 @@ impl<'a> Parser<'a> {
             Term::Pps => self.compared(Subject::one("pps", Field::PacketRate), MAX_COUNT),
             _ => self.compared(Subject::one("bpp", Field::PacketSize), MAX_COUNT),
         }
-    }
-
-    /// Parses terms of several words that start with `word`.
-    fn of_several_words(&mut self, word: &Token) -> Parsed<Expression> {
-        match word.key.as_str() {
-            "next" => {
-                self.must("ip")?;
-                self.require(Term::NextIp, "next ip", word)?;
-                self.addresses(Subject::one("next ip", Field::NextHop))
-            }
-            "router" => {
-                self.must("ip")?;
-                self.require(Term::RouterIp, "router ip", word)?;
-                self.addresses(Subject::one("router ip", Field::Exporter))
-            }
-            _ => {
-                self.must("domain")?;
-                self.must("id")?;
-                let name = Term::ObservationDomainId.name();
-                self.require(Term::ObservationDomainId, name, word)?;
-                self.equal(Subject::one(name, Field::ObservationDomainId), 0xFFFF_FFFF)
-            }
-        }
-    }
-
-    fn interface(&mut self, qualifier: Qualifier, word: &Token) -> Parsed<Expression> {
-        self.require(Term::If, &word.text, word)?;
-        self.equal(qualifier.subject("if", [Field::IngressInterface, Field::EgressInterface]), 0xFFFF_FFFF)
     }
 
     /// Parses `src`, `dst`, or both.

@@ -80,43 +80,74 @@ terms! {
     If = "if",
     /// The VLAN.
     Vlan = "vlan",
+    /// The inner of two VLAN tags.
+    CustomerVlan = "customer vlan",
+    /// A MAC address.
+    Mac = "mac",
+    /// The smallest or the largest TTL.
+    Ttl = "ttl",
+    /// The smallest TTL.
+    MinTtl = "min ttl",
+    /// The largest TTL.
+    MaxTtl = "max ttl",
+    /// The forwarding status.
+    FwdStat = "fwdstat",
+    /// An MPLS label, by its position from 1 to 10.
+    MplsLabel = "mpls label1",
+    /// The experimental bits of an MPLS label.
+    MplsExp = "mpls exp1",
+    /// The MPLS label at the bottom of the stack.
+    MplsEos = "mpls eos",
+    /// The VRF, by its number.
+    Vrf = "vrf",
+    /// The name of the VRF.
+    VrfName = "vrf name",
+    /// The name of the interface.
+    IfName = "if name",
     /// The address of the next hop.
     NextIp = "next ip",
+    /// The address of the next hop in BGP.
+    BgpNextIp = "bgpnext ip",
+    /// The next autonomous system towards the destination.
+    NextAs = "next as",
+    /// The previous autonomous system, towards the source.
+    PrevAs = "prev as",
+    /// The country.
+    Geo = "geo",
     /// The address of the exporter.
     RouterIp = "router ip",
+    /// The name of the exporter.
+    RouterName = "router name",
     /// The direction in which the packets were observed; also `dir`.
     FlowDir = "flowdir",
     /// The observation domain.
     ObservationDomainId = "observation domain id",
+    /// The observation point.
+    ObservationPointId = "observation point id",
 }
 
 /// Terms that can follow `src` and `dst`, in the order of messages.
-pub(super) const QUALIFIED: [Term; 5] = [Term::Host, Term::Net, Term::Port, Term::As, Term::Mask];
+pub(super) const QUALIFIED: [Term; 8] =
+    [Term::Host, Term::Net, Term::Port, Term::As, Term::Mask, Term::Vlan, Term::Mac, Term::Geo];
 
 /// nfdump's keywords that no view supports.
 pub(super) const FOREIGN: &[&str] = &[
     "app",
     "asa",
-    "bgpnext",
     "client",
     "count",
     "egress",
     "engine-id",
     "engine-type",
     "event",
-    "fwdstat",
-    "geo",
     "ident",
     "ingress",
-    "mac",
-    "mpls",
     "nat",
     "nip",
     "nport",
     "payload",
     "pblock",
     "pf",
-    "prev",
     "server",
     "sysid",
     "tun",

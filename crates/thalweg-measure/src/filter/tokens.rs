@@ -60,6 +60,13 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, FilterError> {
             }
             '<' | '>' | '=' | '!' => 1 + usize::from(rest.get(1) == Some(&'=')),
             '(' | ')' | '[' | ']' | ',' => 1,
+            '"' | '\'' => match quoted(rest) {
+                Some(length) => length,
+                None => {
+                    let kind = FilterErrorKind::Character { character: first };
+                    return Err(FilterError::at(text, place, kind));
+                }
+            },
             _ => length_until(rest, |character| is_blank(character) || "<>=!()[],&|#".contains(character)),
         };
         found.push(Token::new(&rest[..length], place));
@@ -67,6 +74,13 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, FilterError> {
     }
     found.push(Token::new(&[], characters.len()));
     Ok(found)
+}
+
+/// Returns the length of a text in quotes on one line, with the `*` that may follow; `None` if it does not end.
+fn quoted(rest: &[char]) -> Option<usize> {
+    let end = rest[1..].iter().position(|&character| character == rest[0] || character == '\n')? + 1;
+    let star = rest.get(end + 1) == Some(&'*');
+    (rest[end] == rest[0]).then_some(end + 1 + usize::from(star))
 }
 
 fn is_blank(character: char) -> bool {

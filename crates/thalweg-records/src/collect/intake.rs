@@ -10,6 +10,7 @@ use thalweg_wire::{Nanos, Timestamp};
 use super::CollectOptions;
 use super::outlet::{Shared, lock};
 use super::templates::TemplateKeeper;
+use crate::geo::GeoAnnotator;
 
 /// Interval at which the snapshot is updated and expired state is removed.
 const SNAPSHOT_INTERVAL: Nanos = Nanos::from_millis(250);
@@ -33,6 +34,7 @@ pub(super) struct Intake {
     next_snapshot: Timestamp,
     /// Keeps the templates of sessions over UDP.
     templates: Option<TemplateKeeper>,
+    geo: Option<GeoAnnotator>,
 }
 
 impl Intake {
@@ -50,6 +52,7 @@ impl Intake {
             last_fault: None,
             next_snapshot: Timestamp::default(),
             templates: None,
+            geo: options.geo.clone().map(GeoAnnotator::new),
         }
     }
 
@@ -89,6 +92,9 @@ impl Intake {
     /// Passes all decoded rows to the outlet.
     pub(super) fn flush(&mut self, now: Timestamp) {
         if self.pending() > 0 {
+            if let Some(geo) = &mut self.geo {
+                geo.annotate(&mut self.decoded.flows);
+            }
             lock(&self.outlet).append(&self.decoded, now);
             self.decoded.clear();
         }

@@ -10,6 +10,7 @@ use thalweg_wire::flow_export::Limits;
 use thalweg_wire::{Nanos, Timestamp};
 
 use super::Listen;
+use crate::geo::GeoDatabases;
 use crate::kafka::KafkaOptions;
 use crate::store::StoreOptions;
 
@@ -29,6 +30,8 @@ pub struct CollectOptions {
     pub sampling: BTreeMap<IpAddr, u32>,
     /// Whether rows describe the packet in a tunnel instead of the tunnel's, where exporters send both headers.
     pub decapsulate: bool,
+    /// Databases of countries and AS numbers.
+    pub geo: Option<Arc<GeoDatabases>>,
     /// Limits of TCP and TLS connections.
     pub streams: StreamLimits,
     /// TLS certificate, key and client authentication.
@@ -51,6 +54,7 @@ impl CollectOptions {
             limits: Limits::default(),
             sampling: BTreeMap::new(),
             decapsulate: false,
+            geo: None,
             streams: StreamLimits::default(),
             tls: None,
             store,

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use thalweg_wire::Timestamp;
 use thalweg_wire::flow_export::{CounterBatch, RecordBatch};
+use thalweg_wire::{Nanos, Timestamp};
 
 use super::exporters::Exporters;
 use super::intake::{Intake, Snapshot};
@@ -18,11 +18,15 @@ use super::socket::{self, BoundSocket};
 use super::stream::Listener;
 use super::templates::TemplateFile;
 use super::{CollectError, CollectOptions, Listen, Report, SocketReport, Tap, kernel_drops};
+use crate::geo::GeoDatabases;
 use crate::kafka::Kafka;
 use crate::store::{Recovered, Store, StoreOptions};
 
 /// Queue length of interface counters in rows: one row for each interface of a large network.
 const COUNTER_ROWS: usize = 1 << 17;
+
+/// How often databases are checked for changes.
+const GEO_REFRESH: Nanos = Nanos::from_secs(10);
 
 /// A running collecting process: receiving threads and the store.
 pub struct CollectingProcess {
@@ -32,6 +36,9 @@ pub struct CollectingProcess {
     outlets: Vec<Shared>,
     stores: Stores,
     templates: TemplateFile,
+    geo: Option<Arc<GeoDatabases>>,
+    /// When the databases are next checked for changes.
+    next_geo_refresh: Timestamp,
 }
 
 /// A socket and its receiving thread.
@@ -119,6 +126,8 @@ impl CollectingProcess {
             outlets: Vec::new(),
             stores,
             templates,
+            geo: options.geo.clone(),
+            next_geo_refresh: now + GEO_REFRESH,
         };
         // From here on, dropping the process stops the threads already started.
         for (listen, bound) in sockets {
@@ -138,6 +147,10 @@ impl CollectingProcess {
         self.outlets.iter().for_each(|outlet| lock(outlet).tick(now));
         self.stores.tick(now);
         self.templates.tick(now);
+        if now >= self.next_geo_refresh || self.next_geo_refresh.since(now) > GEO_REFRESH {
+            self.next_geo_refresh = now + GEO_REFRESH;
+            self.geo.iter().for_each(|geo| geo.refresh());
+        }
     }
 
     /// Returns what was recovered from the spool of flow records at the start.
@@ -176,6 +189,7 @@ impl CollectingProcess {
             counters: self.stores.counters.statistics(),
             kafka: self.stores.kafka.as_ref().map(Kafka::statistics),
             templates: self.templates.report(),
+            geo: self.geo.as_ref().map(|geo| geo.statistics()),
         }
     }
 

@@ -9,6 +9,7 @@ use super::exporters::ExporterReport;
 use super::listen::Listen;
 use super::stream::StreamReport;
 use super::templates::TemplateFileReport;
+use crate::geo::GeoStatistics;
 use crate::{kafka, store};
 
 /// Counters of a collecting process.
@@ -32,6 +33,8 @@ pub struct Report {
     pub last_fault: Option<DecodeError>,
     /// The file of templates.
     pub templates: TemplateFileReport,
+    /// The databases of countries and AS numbers, if any.
+    pub geo: Option<GeoStatistics>,
 }
 
 /// A UDP socket.

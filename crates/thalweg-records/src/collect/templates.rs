@@ -30,7 +30,7 @@ use super::outlet::lock;
 const MAGIC: &[u8; 11] = b"thwtemplate";
 
 /// Version of the format.
-const FORMAT: u8 = 1;
+const FORMAT: u8 = 2;
 
 const HEADER: usize = MAGIC.len() + 1 + 8;
 

@@ -1,6 +1,7 @@
 //! Converts rows to JSON: one object per row, separated by line feeds.
 //!
-//! Keys are the column names, all of them, in the order of the [schema](crate::schema). Values are those of the files:
+//! Keys are the column names, in the order of the [schema](crate::schema). A row has all of them, except those of sparse
+//! columns that it has no value for: few exporters send these, and each key has its length in every message. Values are those of the files:
 //! integers as numbers (64-bit values above the range of `int64` become its maximum), addresses and formats as strings,
 //! times as RFC 3339 in UTC with nanoseconds. Times outside 1970 to 2554, which only faulty exporters send, are clamped.
 //!
@@ -10,7 +11,7 @@ use std::ops::Range;
 
 use thalweg_wire::Timestamp;
 
-use crate::schema::{Dataset, Values};
+use crate::schema::{Dataset, Values, ValuesMut};
 use crate::store::parquet::text;
 
 /// Microseconds per second.
@@ -43,13 +44,16 @@ const PAIRS: [[u8; 2]; 100] = {
 pub struct JsonLines {
     /// `,"name":` of each column; the first starts with `{`.
     keys: Vec<Padded<KEY>>,
+    /// Whether each column is sparse.
+    sparse: Vec<bool>,
     line: Line,
     date: Date,
 }
 
 /// A batch being converted.
 pub struct Lines<'a> {
-    columns: Vec<(&'a Padded<KEY>, Values<'a>)>,
+    /// Each with whether it is left out where it has no value.
+    columns: Vec<(&'a Padded<KEY>, Values<'a>, bool)>,
     line: &'a mut Line,
     date: &'a mut Date,
 }
@@ -90,13 +94,17 @@ impl JsonLines {
         let keys: Vec<_> = D::columns().iter().enumerate().map(key).collect();
         let room = keys.len() * (KEY + VALUE) + VALUE;
         let line = Line { bytes: vec![0; room], end: 0, room };
-        JsonLines { keys, line, date: Date::of(0) }
+        let mut none = D::default();
+        let is_sparse = |number| matches!(none.values_mut(number), ValuesMut::Sparse(_));
+        JsonLines { sparse: (0..keys.len()).map(is_sparse).collect(), keys, line, date: Date::of(0) }
     }
 
     /// Starts converting a batch.
     pub fn lines<'a, D: Dataset>(&'a mut self, batch: &'a D) -> Lines<'a> {
-        let columns = self.keys.iter().enumerate();
-        let columns = columns.map(|(number, key)| (key, batch.values(number))).collect();
+        let columns = self.keys.iter().zip(&self.sparse).enumerate();
+        let columns = columns.map(|(number, (key, &sparse))| (key, batch.values(number), sparse));
+        // Of a batch without any value, not even looked at.
+        let columns = columns.filter(|(_, values, _)| !matches!(values, Values::Unset(..))).collect();
         Lines { columns, line: &mut self.line, date: &mut self.date }
     }
 }
@@ -119,7 +127,10 @@ impl Lines<'_> {
     fn row(&mut self, row: usize) {
         let line = &mut *self.line;
         line.end = 0;
-        for &(key, values) in &self.columns {
+        for &(key, values, is_sparse) in &self.columns {
+            if is_sparse && is_unset(values, row) {
+                continue;
+            }
             line.put(&key.bytes, key.length);
             match values {
                 Values::Timestamp(values) => {
@@ -139,9 +150,29 @@ impl Lines<'_> {
                 Values::U16(values) => line.number(values[row].into()),
                 Values::U32(values) => line.number(values[row].into()),
                 Values::U64(values) => line.number(values[row].min(i64::MAX as u64)),
+                Values::Name(values) => line.text(values[row].text()),
+                Values::Mac(values) => line.text(&values[row].to_string()),
+                Values::Labels(values) => line.text(&values[row].to_string()),
+                Values::Unset(..) => unreachable!("left out with its column"),
             }
         }
         line.put(b"}", 1);
+    }
+}
+
+/// Whether a row of a sparse column has no value.
+fn is_unset(values: Values<'_>, row: usize) -> bool {
+    match values {
+        Values::Address(values) => !values[row].is_some(),
+        Values::U8(values) => values[row] == 0,
+        Values::U16(values) => values[row] == 0,
+        Values::U32(values) => values[row] == 0,
+        Values::U64(values) => values[row] == 0,
+        Values::Name(values) => !values[row].is_some(),
+        Values::Mac(values) => !values[row].is_some(),
+        Values::Labels(values) => !values[row].is_some(),
+        Values::Unset(..) => true,
+        Values::Timestamp(_) | Values::Format(_) | Values::Text(_) => false,
     }
 }
 
@@ -224,7 +255,9 @@ impl Date {
 mod tests {
     use proptest::prelude::*;
     use serde_json::Value;
-    use thalweg_wire::flow_export::{Address, CounterBatch, Format, Record, RecordBatch};
+    use thalweg_wire::flow_export::{
+        Address, CounterBatch, Format, LabelStack, Mac, Name, Record, RecordBatch,
+    };
 
     use super::*;
 
@@ -247,9 +280,20 @@ mod tests {
             Values::U16(values) => values[row].into(),
             Values::U32(values) => values[row].into(),
             Values::U64(values) => values[row].min(i64::MAX as u64).into(),
+            Values::Name(values) => values[row].to_string().into(),
+            Values::Mac(values) => values[row].to_string().into(),
+            Values::Labels(values) => values[row].to_string().into(),
+            Values::Unset(..) => Value::Null,
+        };
+        let mut none = D::default();
+        let mut is_left_out = |number: usize, value: &Value| {
+            matches!(none.values_mut(number), ValuesMut::Sparse(_))
+                && [0.into(), "".into(), Value::Null].contains(value)
         };
         let columns = D::columns().iter().enumerate();
-        Value::Object(columns.map(|(number, column)| (column.name.to_owned(), value(number))).collect())
+        let columns = columns.map(|(number, column)| (number, column.name.to_owned(), value(number)));
+        let columns = columns.filter(|(number, _, value)| !is_left_out(*number, value));
+        Value::Object(columns.map(|(_, name, value)| (name, value)).collect())
     }
 
     fn assert_round_trip<D: Dataset>(batch: &D) {
@@ -316,6 +360,11 @@ mod tests {
                     source_as: long as u32,
                     source_port: short,
                     protocol: short as u8,
+                    post_vlan_id: (received_us as u16).saturating_sub(short),
+                    source_mac: Mac::from_number(long >> (short % 64)),
+                    mpls_labels: LabelStack([[(short % 3) as u8; 3]; 10]),
+                    egress_vrf_name: Name::of(["", "red \"1\""][usize::from(short % 2)]).unwrap(),
+                    bgp_next_hop: Address(wide),
                     ..Record::default()
                 });
             }

@@ -12,7 +12,8 @@ use super::value::Value;
 
 /// Reads the values of a column in order.
 pub(crate) struct Column<V: Value> {
-    chunk: Chunk<V>,
+    /// `None` if the file does not have the column.
+    chunk: Option<Chunk<V>>,
     field: &'static Field<V>,
     path: PathBuf,
     /// Row of the file at the read position.
@@ -28,12 +29,21 @@ impl<V: Value> Column<V> {
         chunk: &ColumnChunkMetaData,
         pages: Box<dyn PageReader>,
     ) -> Column<V> {
-        Column { chunk: Chunk::new(chunk, pages), field, path: path.to_owned(), row }
+        Column { chunk: Some(Chunk::new(chunk, pages)), field, path: path.to_owned(), row }
+    }
+
+    /// Returns a column that the file does not have: every value is the default.
+    pub(super) fn missing(path: &Path, row: u64, field: &'static Field<V>) -> Column<V> {
+        Column { chunk: None, field, path: path.to_owned(), row }
     }
 
     /// Reads the next `out.len()` values.
     pub(crate) fn read(&mut self, out: &mut [V]) -> Result<(), ReadError> {
-        let outside = self.chunk.read(out, &self.field.range);
+        let Some(chunk) = &mut self.chunk else {
+            out.fill(V::default());
+            return Ok(());
+        };
+        let outside = chunk.read(out, &self.field.range);
         match outside.map_err(|error| located(&self.path, self.field, self.row, error))? {
             Some(at) => Err(self.outside(at, out[at])),
             None => {
@@ -50,6 +60,10 @@ impl<V: Value> Column<V> {
         number: &mut impl FnMut(V) -> u32,
         out: &mut [u32],
     ) -> Result<(), ReadError> {
+        let Some(chunk) = &mut self.chunk else {
+            out.fill(number(V::default()));
+            return Ok(());
+        };
         let mut outside = None;
         let mut checked = |value: V| {
             if V::outside(&[value], &self.field.range).is_some() {
@@ -57,7 +71,7 @@ impl<V: Value> Column<V> {
             }
             number(value)
         };
-        let numbered = self.chunk.number(&mut checked, out);
+        let numbered = chunk.number(&mut checked, out);
         numbered.map_err(|error| located(&self.path, self.field, self.row, error))?;
         match outside {
             Some(value) => Err(self.outside(0, value)),

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use thalweg_wire::flow_export::{Address, Format};
+use thalweg_wire::flow_export::{Address, Format, LabelStack, Mac, Name};
 
 use super::value::Value;
 
@@ -14,11 +14,22 @@ pub(crate) struct Field<V: Value> {
     pub(super) range: V::Range,
     /// Whether it has timestamps.
     pub(super) timestamp: bool,
+    /// Whether files of earlier versions of the columns lack it, whose rows then have the default.
+    pub(super) optional: bool,
 }
 
 impl<V: Value> Field<V> {
     const fn new(name: &'static str, range: V::Range) -> Field<V> {
-        Field { name, range, timestamp: false }
+        Field { name, range, timestamp: false, optional: false }
+    }
+
+    /// Returns a column that came with version 3.
+    const fn since_3(name: &'static str, range: V::Range) -> Field<V> {
+        Field { name, range, timestamp: false, optional: true }
+    }
+
+    const fn times(name: &'static str, range: V::Range) -> Field<V> {
+        Field { name, range, timestamp: true, optional: false }
     }
 }
 
@@ -29,13 +40,13 @@ const COUNTS: RangeInclusive<i64> = 0..=i64::MAX;
 /// Within 73,000 years of 1970, so that differences cannot overflow.
 const TIMES: RangeInclusive<i64> = -(1 << 61)..=1 << 61;
 
-pub(crate) const RECEIVED: Field<i64> = Field { name: "received", range: TIMES, timestamp: true };
+pub(crate) const RECEIVED: Field<i64> = Field::times("received", TIMES);
 pub(crate) const EXPORTER: Field<Address> = Field::new("exporter", ());
 pub(crate) const OBSERVATION_DOMAIN_ID: Field<i64> = Field::new("observation_domain_id", U32_64);
 pub(crate) const FORMAT: Field<Format> = Field::new("format", ());
 pub(crate) const SAMPLING_INTERVAL: Field<i64> = Field::new("sampling_interval", U32_64);
-pub(crate) const FLOW_START: Field<i64> = Field { name: "flow_start", range: TIMES, timestamp: true };
-pub(crate) const FLOW_END: Field<i64> = Field { name: "flow_end", range: TIMES, timestamp: true };
+pub(crate) const FLOW_START: Field<i64> = Field::times("flow_start", TIMES);
+pub(crate) const FLOW_END: Field<i64> = Field::times("flow_end", TIMES);
 pub(crate) const SRC: Field<Address> = Field::new("src", ());
 pub(crate) const DST: Field<Address> = Field::new("dst", ());
 pub(crate) const SRC_PORT: Field<i32> = Field::new("src_port", U16_32);
@@ -55,3 +66,27 @@ pub(crate) const SRC_PREFIX_LENGTH: Field<i32> = Field::new("src_prefix_length",
 pub(crate) const DST_PREFIX_LENGTH: Field<i32> = Field::new("dst_prefix_length", U8_32);
 pub(crate) const VLAN_ID: Field<i32> = Field::new("vlan_id", U16_32);
 pub(crate) const FLOW_DIRECTION: Field<i32> = Field::new("flow_direction", U8_32);
+pub(crate) const SRC_MAC: Field<Mac> = Field::since_3("src_mac", ());
+pub(crate) const DST_MAC: Field<Mac> = Field::since_3("dst_mac", ());
+pub(crate) const POST_SRC_MAC: Field<Mac> = Field::since_3("post_src_mac", ());
+pub(crate) const POST_DST_MAC: Field<Mac> = Field::since_3("post_dst_mac", ());
+pub(crate) const POST_VLAN_ID: Field<i32> = Field::since_3("post_vlan_id", U16_32);
+pub(crate) const CUSTOMER_VLAN_ID: Field<i32> = Field::since_3("customer_vlan_id", U16_32);
+pub(crate) const MIN_TTL: Field<i32> = Field::since_3("min_ttl", U8_32);
+pub(crate) const MAX_TTL: Field<i32> = Field::since_3("max_ttl", U8_32);
+pub(crate) const FORWARDING_STATUS: Field<i32> = Field::since_3("forwarding_status", U8_32);
+pub(crate) const POST_TOS: Field<i32> = Field::since_3("post_tos", U8_32);
+pub(crate) const MPLS_LABELS: Field<LabelStack> = Field::since_3("mpls_labels", ());
+pub(crate) const INGRESS_VRF_ID: Field<i64> = Field::since_3("ingress_vrf_id", U32_64);
+pub(crate) const EGRESS_VRF_ID: Field<i64> = Field::since_3("egress_vrf_id", U32_64);
+pub(crate) const BGP_NEXT_HOP: Field<Address> = Field::since_3("bgp_next_hop", ());
+pub(crate) const NEXT_AS: Field<i64> = Field::since_3("next_as", U32_64);
+pub(crate) const PREVIOUS_AS: Field<i64> = Field::since_3("previous_as", U32_64);
+pub(crate) const OBSERVATION_POINT_ID: Field<i64> = Field::since_3("observation_point_id", COUNTS);
+pub(crate) const EXPORTER_NAME: Field<Name> = Field::since_3("exporter_name", ());
+pub(crate) const INGRESS_INTERFACE_NAME: Field<Name> = Field::since_3("ingress_interface_name", ());
+pub(crate) const EGRESS_INTERFACE_NAME: Field<Name> = Field::since_3("egress_interface_name", ());
+pub(crate) const INGRESS_VRF_NAME: Field<Name> = Field::since_3("ingress_vrf_name", ());
+pub(crate) const EGRESS_VRF_NAME: Field<Name> = Field::since_3("egress_vrf_name", ());
+pub(crate) const SRC_COUNTRY: Field<Name> = Field::since_3("src_country", ());
+pub(crate) const DST_COUNTRY: Field<Name> = Field::since_3("dst_country", ());

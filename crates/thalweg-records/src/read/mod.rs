@@ -73,7 +73,7 @@ impl Source {
     ) -> Result<(Source, Bounds), ReadError> {
         let file = open(path)?;
         let column = Schema { path, columns: file.metadata().file_metadata().schema_descr() }.find(field)?;
-        let bounds = |group: &RowGroupMetaData| match group.column(column).statistics() {
+        let bounds = |group: &RowGroupMetaData| match column.and_then(|at| group.column(at).statistics()) {
             Some(Statistics::Int64(bounds)) => Some((*bounds.min_opt()?, *bounds.max_opt()?)),
             _ => None,
         };
@@ -147,7 +147,9 @@ impl RowGroup<'_> {
     /// Returns a column from the first row on.
     pub(crate) fn column<V: Value>(&self, field: &'static Field<V>) -> Result<Column<V>, ReadError> {
         let schema = Schema { path: self.path, columns: self.file.metadata().file_metadata().schema_descr() };
-        let index = schema.find(field)?;
+        let Some(index) = schema.find(field)? else {
+            return Ok(Column::missing(self.path, self.first, field));
+        };
         let failed = || ReadError::parquet(self.path);
         let group = self.file.get_row_group(self.number).map_err(failed())?;
         let pages = group.get_column_page_reader(index).map_err(failed())?;
@@ -162,8 +164,8 @@ pub(crate) struct Schema<'a> {
 }
 
 impl Schema<'_> {
-    /// Finds a column by name and checks its type.
-    pub(crate) fn find<V: Value>(&self, field: &Field<V>) -> Result<usize, ReadError> {
+    /// Finds a column by name and checks its type. `None` if the file is of a version without it.
+    pub(crate) fn find<V: Value>(&self, field: &Field<V>) -> Result<Option<usize>, ReadError> {
         let wrong = |found: String| ReadError::Column {
             path: self.path.to_owned(),
             column: field.name,
@@ -171,7 +173,11 @@ impl Schema<'_> {
             found,
         };
         let index = self.columns.columns().iter().position(|column| column.path().parts() == [field.name]);
-        let index = index.ok_or_else(|| wrong("no such column".to_owned()))?;
+        let index = match index {
+            Some(index) => index,
+            None if field.optional => return Ok(None),
+            None => return Err(wrong("no such column".to_owned())),
+        };
         let column = self.columns.column(index);
         let logical = column.logical_type_ref();
         let utc = matches!(logical, Some(LogicalType::Timestamp(t)) if t.unit == TimeUnit::MICROS && t.is_adjusted_to_u_t_c);
@@ -185,6 +191,6 @@ impl Schema<'_> {
         if column.max_rep_level() > 0 || column.max_def_level() > 1 {
             return Err(wrong("a list".to_owned()));
         }
-        Ok(index)
+        Ok(Some(index))
     }
 }

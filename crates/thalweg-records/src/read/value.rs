@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::ops::RangeInclusive;
 
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
-use thalweg_wire::flow_export::{Address, Format};
+use thalweg_wire::flow_export::{Address, Format, LabelStack, Mac, Name};
 
 use super::address::{ADDRESS, address};
 use super::delta::Delta;
@@ -119,6 +119,22 @@ macro_rules! word {
 
 word!(Address, address, ADDRESS);
 word!(Format, format, "netflow5, netflow9, ipfix, sflow5 or metered");
+
+word!(Mac, mac, "a MAC address in the form 02:00:00:00:00:01");
+word!(LabelStack, labels, "MPLS labels in the form 16-0-0 100-5-1");
+word!(Name, name, "UTF-8, and fewer than 262,144 different names");
+
+fn mac(text: &[u8]) -> Option<Mac> {
+    if text.is_empty() { Some(Mac::NONE) } else { std::str::from_utf8(text).ok()?.parse().ok() }
+}
+
+fn labels(text: &[u8]) -> Option<LabelStack> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+fn name(text: &[u8]) -> Option<Name> {
+    Name::of(std::str::from_utf8(text).ok()?)
+}
 
 fn format(text: &[u8]) -> Option<Format> {
     Format::ALL.into_iter().find(|format| format.name().as_bytes() == text)

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use thalweg_wire::flow_export::{Address, Format};
+use thalweg_wire::flow_export::{Address, Format, LabelStack, Mac, Name, Sparse};
 
 use super::{Column, Kind};
 
@@ -66,17 +66,32 @@ pub trait Dataset: Default + Send + 'static {
 
 /// Declares shared and mutable views of a column.
 macro_rules! views {
-    ($($(#[$doc:meta])* $variant:ident: $type:ty,)*) => {
+    (
+        dense { $($(#[$doc:meta])* $variant:ident: $type:ty,)* }
+        sparse { $($(#[$sparse_doc:meta])* $sparse:ident: $sparse_type:ty,)* }
+        only_sparse { $($only:ident: $only_type:ty,)* }
+    ) => {
         /// The values of a column.
         #[derive(Clone, Copy, Debug)]
         pub enum Values<'a> {
             $($(#[$doc])* $variant(&'a [$type]),)*
+            $(#[doc = concat!("Values of [`Kind::", stringify!($only), "`].")] $only(&'a [$only_type]),)*
+            /// This many rows, all without a value.
+            Unset(Kind, usize),
         }
 
         /// The values of a column, for appending.
         #[derive(Debug)]
         pub enum ValuesMut<'a> {
             $($(#[$doc])* $variant(&'a mut Vec<$type>),)*
+            /// Of a sparse column.
+            Sparse(SparseMut<'a>),
+        }
+
+        /// The values of a sparse column, for appending.
+        #[derive(Debug)]
+        pub enum SparseMut<'a> {
+            $($(#[$sparse_doc])* $sparse(&'a mut Sparse<$sparse_type>),)*
         }
 
         $(
@@ -93,11 +108,30 @@ macro_rules! views {
             }
         )*
 
+        $(
+            impl<'a> From<&'a Sparse<$sparse_type>> for Values<'a> {
+                fn from(column: &'a Sparse<$sparse_type>) -> Self {
+                    match column.values() {
+                        Some(values) => Values::$sparse(values),
+                        None => Values::Unset(Kind::$sparse, column.len()),
+                    }
+                }
+            }
+
+            impl<'a> From<&'a mut Sparse<$sparse_type>> for ValuesMut<'a> {
+                fn from(column: &'a mut Sparse<$sparse_type>) -> Self {
+                    ValuesMut::Sparse(SparseMut::$sparse(column))
+                }
+            }
+        )*
+
         impl Values<'_> {
             /// Returns the kind of the values.
             pub const fn kind(&self) -> Kind {
                 match self {
                     $(Values::$variant(_) => Kind::$variant,)*
+                    $(Values::$only(_) => Kind::$only,)*
+                    Values::Unset(kind, _) => *kind,
                 }
             }
 
@@ -105,6 +139,8 @@ macro_rules! views {
             pub const fn len(&self) -> usize {
                 match self {
                     $(Values::$variant(values) => values.len(),)*
+                    $(Values::$only(values) => values.len(),)*
+                    Values::Unset(_, rows) => *rows,
                 }
             }
 
@@ -120,6 +156,7 @@ macro_rules! views {
                     $((ValuesMut::$variant(values), Values::$variant(other)) => {
                         values.extend_from_slice(&other[rows]);
                     })*
+                    (ValuesMut::Sparse(column), other) => column.append(other, rows),
                     _ => unreachable!("a column has one kind"),
                 }
             }
@@ -127,6 +164,25 @@ macro_rules! views {
             fn truncate(&mut self, rows: usize) {
                 match self {
                     $(ValuesMut::$variant(values) => values.truncate(rows),)*
+                    ValuesMut::Sparse(column) => column.truncate(rows),
+                }
+            }
+        }
+
+        impl SparseMut<'_> {
+            fn append(&mut self, other: &Values<'_>, rows: Range<usize>) {
+                match (self, other) {
+                    $((SparseMut::$sparse(column), Values::$sparse(other)) => {
+                        column.extend_from_slice(&other[rows]);
+                    })*
+                    $((SparseMut::$sparse(column), Values::Unset(..)) => column.resize(column.len() + rows.len()),)*
+                    _ => unreachable!("a column has one kind"),
+                }
+            }
+
+            fn truncate(&mut self, rows: usize) {
+                match self {
+                    $(SparseMut::$sparse(column) => column.truncate(rows),)*
                 }
             }
         }
@@ -134,22 +190,47 @@ macro_rules! views {
 }
 
 views! {
-    /// Microseconds since 1970.
-    Timestamp: i64,
-    /// Addresses.
-    Address: Address,
-    /// Formats.
-    Format: Format,
-    /// Texts.
-    Text: Text,
-    /// Eight bits.
-    U8: u8,
-    /// Sixteen bits.
-    U16: u16,
-    /// Thirty-two bits.
-    U32: u32,
-    /// Sixty-four bits.
-    U64: u64,
+    dense {
+        /// Microseconds since 1970.
+        Timestamp: i64,
+        /// Addresses.
+        Address: Address,
+        /// Formats.
+        Format: Format,
+        /// Texts.
+        Text: Text,
+        /// Eight bits.
+        U8: u8,
+        /// Sixteen bits.
+        U16: u16,
+        /// Thirty-two bits.
+        U32: u32,
+        /// Sixty-four bits.
+        U64: u64,
+    }
+    sparse {
+        /// Addresses.
+        Address: Address,
+        /// Eight bits.
+        U8: u8,
+        /// Sixteen bits.
+        U16: u16,
+        /// Thirty-two bits.
+        U32: u32,
+        /// Sixty-four bits.
+        U64: u64,
+        /// Shared names.
+        Name: Name,
+        /// MAC addresses.
+        Mac: Mac,
+        /// Stacks of MPLS labels.
+        Labels: LabelStack,
+    }
+    only_sparse {
+        Name: Name,
+        Mac: Mac,
+        Labels: LabelStack,
+    }
 }
 
 /// Implements [`Dataset`] for a batch: one line per column, in the batch's order.

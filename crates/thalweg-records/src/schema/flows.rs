@@ -5,7 +5,7 @@ use thalweg_wire::flow_export::RecordBatch;
 use super::dataset::dataset;
 
 dataset! {
-    RecordBatch, "flows", version 2;
+    RecordBatch, "flows", version 3;
     received_us "received" Timestamp [collectionTimeMilliseconds 258] ""
         "Time at which the collector received the message. Files are partitioned by its hour." ("");
     exporter "exporter" Address [exporterIPv4Address 130, exporterIPv6Address 131] ""
@@ -56,8 +56,8 @@ dataset! {
         "Prefix length of the route to the source." ("0");
     destination_prefix_length "dst_prefix_length" U8 [destinationIPv4PrefixLength 13, destinationIPv6PrefixLength 30] "bits"
         "Prefix length of the route to the destination." ("0");
-    vlan_id "vlan_id" U16 [vlanId 58] ""
-        "VLAN of the incoming packets." ("0");
+    vlan_id "vlan_id" U16 [vlanId 58, dot1qVlanId 243] ""
+        "VLAN of the incoming packets; of two tags, the outer." ("0");
     flow_direction "flow_direction" U8 [flowDirection 61] ""
         "Direction observed: 0 ingress, 1 egress." ("255");
     flow_end_reason "flow_end_reason" U8 [flowEndReason 136] ""
@@ -82,4 +82,52 @@ dataset! {
         "Prefix length of the route to the source of the packet in a tunnel." ("0");
     inner_destination_prefix_length "inner_dst_prefix_length" U8 [] "bits"
         "Prefix length of the route to the destination of the packet in a tunnel." ("0");
+    source_mac "src_mac" Mac [sourceMacAddress 56] ""
+        "Source MAC address of the incoming packets, such as `02:00:00:00:00:01`. Since version 3 of the columns, as all that follow." ("empty");
+    destination_mac "dst_mac" Mac [destinationMacAddress 80] ""
+        "Destination MAC address of the incoming packets." ("empty");
+    post_source_mac "post_src_mac" Mac [postSourceMacAddress 81] ""
+        "Source MAC address of the outgoing packets." ("empty");
+    post_destination_mac "post_dst_mac" Mac [postDestinationMacAddress 57] ""
+        "Destination MAC address of the outgoing packets." ("empty");
+    post_vlan_id "post_vlan_id" U16 [postVlanId 59, postDot1qVlanId 254] ""
+        "VLAN of the outgoing packets." ("0");
+    customer_vlan_id "customer_vlan_id" U16 [dot1qCustomerVlanId 245] ""
+        "Inner VLAN of incoming packets with two tags (IEEE 802.1ad)." ("0");
+    minimum_ttl "min_ttl" U8 [minimumTTL 52, ipTTL 192] ""
+        "Smallest TTL or hop limit of the packets." ("0");
+    maximum_ttl "max_ttl" U8 [maximumTTL 53, ipTTL 192] ""
+        "Largest TTL or hop limit of the packets." ("0");
+    forwarding_status "forwarding_status" U8 [forwardingStatus 89] ""
+        "What became of the packets (RFC 7270): 64 to 127 forwarded, 128 to 191 dropped, 192 to 255 consumed; the lower six bits are the reason." ("0");
+    post_class_of_service "post_tos" U8 [postIpClassOfService 55] ""
+        "Type of service or traffic class of the outgoing packets." ("0");
+    mpls_labels "mpls_labels" Labels [mplsTopLabelStackSection 70, mplsLabelStackSection10 79] ""
+        "Top ten MPLS labels, top first, each as label, experimental bits, and whether it is the bottom of the stack: `16-0-0 100-5-1`." ("empty");
+    ingress_vrf_id "ingress_vrf_id" U32 [ingressVRFID 234] ""
+        "Number of the VRF of the incoming packets." ("0");
+    egress_vrf_id "egress_vrf_id" U32 [egressVRFID 235] ""
+        "Number of the VRF of the outgoing packets." ("0");
+    bgp_next_hop "bgp_next_hop" Address [bgpNextHopIPv4Address 18, bgpNextHopIPv6Address 63] ""
+        "Address of the next hop in BGP." ("empty");
+    next_as "next_as" U32 [bgpNextAdjacentAsNumber 128] ""
+        "AS number of the next AS towards the destination." ("0");
+    previous_as "previous_as" U32 [bgpPrevAdjacentAsNumber 129] ""
+        "AS number of the previous AS, towards the source." ("0");
+    observation_point_id "observation_point_id" U64 [observationPointId 138] ""
+        "Place in the exporter that observed the packets." ("0");
+    exporter_name "exporter_name" Name [observationDomainName 300] ""
+        "Name of the exporter, from its options records or the collector's configuration." ("empty");
+    ingress_interface_name "ingress_interface_name" Name [interfaceName 82, interfaceDescription 83] ""
+        "Name of the input interface, from options records: as known when the record arrived." ("empty");
+    egress_interface_name "egress_interface_name" Name [interfaceName 82, interfaceDescription 83] ""
+        "Name of the output interface." ("empty");
+    ingress_vrf_name "ingress_vrf_name" Name [VRFname 236] ""
+        "Name of the VRF of the incoming packets, from options records." ("empty");
+    egress_vrf_name "egress_vrf_name" Name [VRFname 236] ""
+        "Name of the VRF of the outgoing packets." ("empty");
+    source_country "src_country" Name [] ""
+        "Country of the source, two letters of ISO 3166-1, from a database in MMDB format." ("empty");
+    destination_country "dst_country" Name [] ""
+        "Country of the destination." ("empty");
 }

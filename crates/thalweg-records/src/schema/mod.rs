@@ -8,6 +8,7 @@
 //! | `flows` | the columns of `flows` |
 //! | `interface_counters` | the columns of `interface-counters` |
 //! | [`transfers`], [`hosts`], [`host_metrics`], [`connections`] | the columns of what transfer hosts report |
+//! | [`nfdump`] | the fields of nfdump, and the columns for them |
 //! | [`mod@reference`] | generates the reference page |
 
 pub mod connections;
@@ -16,10 +17,11 @@ mod flows;
 pub mod host_metrics;
 pub mod hosts;
 mod interface_counters;
+pub mod nfdump;
 pub mod reference;
 pub mod transfers;
 
-pub use dataset::{Dataset, Values, ValuesMut};
+pub use dataset::{Dataset, SparseMut, Values, ValuesMut};
 
 /// A column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +52,12 @@ pub enum Kind {
     Format,
     /// Any text: `BYTE_ARRAY`, `STRING`.
     Text,
+    /// A name that many rows share: `BYTE_ARRAY`, `STRING`.
+    Name,
+    /// A MAC address as text: `BYTE_ARRAY`, `STRING`.
+    Mac,
+    /// A stack of MPLS labels as text: `BYTE_ARRAY`, `STRING`.
+    Labels,
     /// 8 bits: `INT32`.
     U8,
     /// 16 bits: `INT32`.
@@ -65,7 +73,7 @@ impl Kind {
     pub const fn parquet(self) -> &'static str {
         match self {
             Kind::Timestamp => "timestamp (µs, UTC)",
-            Kind::Address | Kind::Format | Kind::Text => "string",
+            Kind::Address | Kind::Format | Kind::Text | Kind::Name | Kind::Mac | Kind::Labels => "string",
             Kind::U8 | Kind::U16 => "int32",
             Kind::U32 | Kind::U64 => "int64",
         }

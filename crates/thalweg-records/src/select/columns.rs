@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv6Addr};
 
 use thalweg_measure::filter::{Field, FlowFields, FlowFilter, Totals};
-use thalweg_wire::flow_export::Address;
+use thalweg_wire::flow_export::{Address, LabelStack, Mac, Name};
 use thalweg_wire::{Bytes, Nanos};
 
 use crate::read::{BLOCK, Column, ReadError, RowGroup, field};
@@ -74,6 +74,30 @@ columns! {
     source_prefix_length: i32 = SRC_PREFIX_LENGTH for SrcPrefixLength;
     destination_prefix_length: i32 = DST_PREFIX_LENGTH for DstPrefixLength;
     vlan_id: i32 = VLAN_ID for VlanId;
+    post_vlan_id: i32 = POST_VLAN_ID for PostVlanId;
+    customer_vlan_id: i32 = CUSTOMER_VLAN_ID for CustomerVlanId;
+    source_mac: Mac = SRC_MAC for SrcMac;
+    destination_mac: Mac = DST_MAC for DstMac;
+    post_source_mac: Mac = POST_SRC_MAC for PostSrcMac;
+    post_destination_mac: Mac = POST_DST_MAC for PostDstMac;
+    minimum_ttl: i32 = MIN_TTL for MinTtl;
+    maximum_ttl: i32 = MAX_TTL for MaxTtl;
+    forwarding_status: i32 = FORWARDING_STATUS for ForwardingStatus;
+    post_tos: i32 = POST_TOS for PostTos;
+    mpls_labels: LabelStack = MPLS_LABELS for MplsBottom;
+    ingress_vrf_id: i64 = INGRESS_VRF_ID for IngressVrfId;
+    egress_vrf_id: i64 = EGRESS_VRF_ID for EgressVrfId;
+    bgp_next_hop: Address = BGP_NEXT_HOP for BgpNextHop;
+    next_as: i64 = NEXT_AS for NextAs;
+    previous_as: i64 = PREVIOUS_AS for PreviousAs;
+    observation_point_id: i64 = OBSERVATION_POINT_ID for ObservationPointId;
+    exporter_name: Name = EXPORTER_NAME for ExporterName;
+    ingress_interface_name: Name = INGRESS_INTERFACE_NAME for IngressInterfaceName;
+    egress_interface_name: Name = EGRESS_INTERFACE_NAME for EgressInterfaceName;
+    ingress_vrf_name: Name = INGRESS_VRF_NAME for IngressVrfName;
+    egress_vrf_name: Name = EGRESS_VRF_NAME for EgressVrfName;
+    source_country: Name = SRC_COUNTRY for SrcCountry;
+    destination_country: Name = DST_COUNTRY for DstCountry;
     flow_direction: i32 = FLOW_DIRECTION for FlowDirection;
 }
 
@@ -124,6 +148,28 @@ impl FlowFields for FilterRow<'_> {
             Field::VlanId => block.vlan_id[row] as u64,
             Field::FlowDirection => block.flow_direction[row] as u64,
             Field::ObservationDomainId => block.observation_domain_id[row] as u64,
+            Field::ObservationPointId => block.observation_point_id[row] as u64,
+            Field::PostVlanId => block.post_vlan_id[row] as u64,
+            Field::CustomerVlanId => block.customer_vlan_id[row] as u64,
+            Field::SrcMac => block.source_mac[row].number(),
+            Field::DstMac => block.destination_mac[row].number(),
+            Field::PostSrcMac => block.post_source_mac[row].number(),
+            Field::PostDstMac => block.post_destination_mac[row].number(),
+            Field::MinTtl => block.minimum_ttl[row] as u64,
+            Field::MaxTtl => block.maximum_ttl[row] as u64,
+            Field::ForwardingStatus => block.forwarding_status[row] as u64,
+            Field::PostTos => block.post_tos[row] as u64,
+            Field::MplsLabel(position) => {
+                block.mpls_labels[row].entry(usize::from(position).wrapping_sub(1)).label.into()
+            }
+            Field::MplsExperimental(position) => {
+                block.mpls_labels[row].entry(usize::from(position).wrapping_sub(1)).experimental.into()
+            }
+            Field::MplsBottom => block.mpls_labels[row].bottom().into(),
+            Field::IngressVrfId => block.ingress_vrf_id[row] as u64,
+            Field::EgressVrfId => block.egress_vrf_id[row] as u64,
+            Field::NextAs => block.next_as[row] as u64,
+            Field::PreviousAs => block.previous_as[row] as u64,
             _ => return self.totals().number(field),
         })
     }
@@ -134,10 +180,26 @@ impl FlowFields for FilterRow<'_> {
             Field::SrcAddress => block.source_address[row],
             Field::DstAddress => block.destination_address[row],
             Field::NextHop => block.next_hop[row],
+            Field::BgpNextHop => block.bgp_next_hop[row],
             Field::Exporter => block.exporter[row],
             _ => return None,
         };
         // No address is that of all ones, which no host has. The filter has no other value that differs from all addresses.
         Some(address.ip().unwrap_or_else(|| Ipv6Addr::from(address.0).into()))
+    }
+
+    fn text(&self, field: Field) -> Option<&str> {
+        let FilterRow { block, row } = *self;
+        let name = match field {
+            Field::ExporterName => block.exporter_name[row],
+            Field::IngressInterfaceName => block.ingress_interface_name[row],
+            Field::EgressInterfaceName => block.egress_interface_name[row],
+            Field::IngressVrfName => block.ingress_vrf_name[row],
+            Field::EgressVrfName => block.egress_vrf_name[row],
+            Field::SrcCountry => block.source_country[row],
+            Field::DstCountry => block.destination_country[row],
+            _ => return None,
+        };
+        Some(name.text())
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use proptest::prelude::*;
 use thalweg_measure::filter::RECORDS;
-use thalweg_wire::flow_export::{Address, Format, Record};
+use thalweg_wire::flow_export::{Address, Format, Name, Record};
 
 use super::*;
 use crate::analyse::{self, FlowsetOrder, largest_flowsets};
@@ -304,4 +304,50 @@ fn a_selection_that_is_stopped_while_it_lists_files_is_partial_and_later_fails()
     let mut later = |rows| if rows == 0 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
     let refused = Selection::new(&Query { filter, ..query }, &mut later);
     assert!(matches!(refused, Err(SelectError::Interrupted)), "{refused:?}");
+}
+
+/// A file that the version before 3 of the columns wrote: 600 records of `thalweg synth`.
+const VERSION_2: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/version-2.parquet");
+
+#[test]
+fn files_of_an_earlier_version_have_no_values_in_new_columns() {
+    let directory = tempfile::tempdir().unwrap();
+    let folder = directory.path().join("flows/date=2014-06-19/hour=13");
+    fs::create_dir_all(&folder).unwrap();
+    fs::copy(VERSION_2, folder.join("a.parquet")).unwrap();
+    let (start_us, end_us) = (1_403_182_800_000_000, 1_403_186_400_000_000);
+    let new = Record {
+        received_us: start_us + 5,
+        source_mac: "02:00:00:00:00:01".parse().unwrap(),
+        source_country: Name::of("DE").unwrap(),
+        mpls_labels: "16-0-0 100-5-1".parse().unwrap(),
+        ..Record::default()
+    };
+    write(&folder.join("b.parquet"), &[new]);
+    let selected = |text: &str| {
+        let filter = FlowFilter::compile(text, &RECORDS).unwrap();
+        let selection = select(&Query { filter, ..query(directory.path(), start_us, end_us) });
+        assert!(selection.unreadable().is_empty(), "{:?}", selection.unreadable());
+        selection.selected()
+    };
+    assert_eq!((selected("any"), selected("geo DE"), selected("not src geo DE")), (601, 1, 600));
+    assert_eq!((selected("mpls label2 100"), selected("mpls eos 0"), selected("ttl 0")), (1, 600, 601));
+    assert_eq!(
+        (
+            selected("if name ''"),
+            selected("in src mac 2:0:0:0:0:1"),
+            selected("bgpnext ip in [::/0 0.0.0.0/0]")
+        ),
+        (601, 1, 0)
+    );
+    let filter = FlowFilter::default();
+    let selection = select(&Query { filter, ..query(directory.path(), start_us, end_us) });
+    for (by, groups) in [("src-mac", 2), ("country", 2), ("ingress-interface-name", 8), ("egress-vrf", 1)] {
+        let found = top_of(&selection, &Options { once: None, ..options(by, 100) }, &mut go_on).unwrap();
+        assert!(
+            found.total_groups as usize <= groups && found.total_groups > 0,
+            "{by}: {}",
+            found.total_groups
+        );
+    }
 }

@@ -5,6 +5,8 @@
 //! block   = u32 bytes of the columns, u32 rows, u64 checksum, column*
 //! column  = numbers, or of addresses: u32 others, (numbers: IPv4)?, (numbers: positions of others)?, (numbers: others)?,
 //!           or of texts: numbers: lengths, bytes
+//!           or of names: u32 entries, entries * (u8 length, bytes), numbers: positions among the entries
+//!           or of label stacks: u8 1, rows * 30 bytes, or u8 0 if all are empty
 //! numbers = u8 width, u128 minimum, rows * (value - minimum) in width bytes
 //! ```
 //!
@@ -13,16 +15,18 @@
 //! exporter takes about 40 bytes instead of 188. The checksum is XXH3 of the columns, seeded with the block's offset and
 //! rows. A block with a wrong checksum was torn by a crash; the segment ends before it.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use thalweg_wire::flow_export::{Address, Format};
+use thalweg_wire::flow_export::label_stack::MAX_LABELS;
+use thalweg_wire::flow_export::{Address, Format, LabelStack, Mac, Name, Sparse};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::schema::dataset::Text;
-use crate::schema::{Dataset, Values, ValuesMut};
+use crate::schema::{Dataset, Kind, SparseMut, Values, ValuesMut};
 
 use super::parquet::PAGE_ROWS;
 use super::split::Split;
@@ -30,7 +34,7 @@ use super::split::Split;
 const MAGIC: &[u8; 8] = b"thwspool";
 
 /// Version of this format.
-const FORMAT: u16 = 2;
+const FORMAT: u16 = 3;
 
 const SEGMENT_HEADER: usize = 16;
 const BLOCK_HEADER: usize = 16;
@@ -315,7 +319,94 @@ fn encode(values: Values<'_>, split: &mut Split, block: &mut Vec<u8>) {
         Values::U16(values) => encode_u16(values.iter().copied(), block),
         Values::U32(values) => encode_u32(values.iter().copied(), block),
         Values::U64(values) => encode_u64(values.iter().copied(), block),
+        Values::Name(values) => encode_names(values, block),
+        Values::Mac(values) => encode_u64(values.iter().map(|mac| mac.number()), block),
+        Values::Labels(values) => encode_labels(values, block),
+        Values::Unset(kind, rows) => encode_unset(kind, rows, block),
     }
+}
+
+/// Encodes rows without a value, as a constant column.
+fn encode_unset(kind: Kind, rows: usize, block: &mut Vec<u8>) {
+    match kind {
+        Kind::Address => {
+            block.extend_from_slice(&(rows as u32).to_le_bytes());
+            encode_u128([Address::NONE.0].into_iter(), block);
+        }
+        Kind::Name => encode_names(&[Name::NONE], block),
+        Kind::Labels => block.push(0),
+        _ => encode_u64([0].into_iter(), block),
+    }
+}
+
+fn encode_names(values: &[Name], block: &mut Vec<u8>) {
+    let mut positions = HashMap::new();
+    let mut entries = Vec::new();
+    let mut ids = Vec::with_capacity(values.len());
+    for &value in values {
+        ids.push(*positions.entry(value).or_insert_with(|| {
+            entries.push(value.text());
+            entries.len() as u32 - 1
+        }));
+    }
+    block.extend_from_slice(&(entries.len() as u32).to_le_bytes());
+    for entry in entries {
+        block.push(entry.len() as u8);
+        block.extend_from_slice(entry.as_bytes());
+    }
+    encode_u32(ids.into_iter(), block);
+}
+
+/// Decodes names. One that is not known to this process is none if there are too many.
+fn decode_names(columns: &mut &[u8], rows: usize, values: &mut Sparse<Name>) -> Option<()> {
+    let count = u32::from_le_bytes(*columns.split_off(..4)?.first_chunk()?);
+    let mut entries = Vec::new();
+    for _ in 0..count {
+        let length = columns.split_off(..1)?[0];
+        let text = std::str::from_utf8(columns.split_off(..usize::from(length))?).ok()?;
+        entries.push(Name::of(text).unwrap_or_default());
+    }
+    for position in decode_u32(columns, rows)? {
+        values.push(*entries.get(position as usize)?);
+    }
+    Some(())
+}
+
+fn encode_labels(values: &[LabelStack], block: &mut Vec<u8>) {
+    block.push(1);
+    values.iter().for_each(|stack| block.extend_from_slice(stack.0.as_flattened()));
+}
+
+fn decode_labels(columns: &mut &[u8], rows: usize, values: &mut Sparse<LabelStack>) -> Option<()> {
+    if columns.split_off(..1)? == [0] {
+        values.resize(values.len() + rows);
+        return Some(());
+    }
+    for _ in 0..rows {
+        let mut stack = LabelStack::default();
+        stack.0.as_flattened_mut().copy_from_slice(columns.split_off(..3 * MAX_LABELS)?);
+        values.push(stack);
+    }
+    Some(())
+}
+
+/// Appends the values of a sparse column; `None` if the data is malformed.
+fn decode_sparse(columns: &mut &[u8], rows: usize, column: SparseMut<'_>) -> Option<()> {
+    match column {
+        SparseMut::Address(values) => {
+            let mut addresses = Vec::new();
+            decode_addresses(columns, rows, &mut addresses)?;
+            values.extend(addresses);
+        }
+        SparseMut::U8(values) => values.extend(decode_u8(columns, rows)?),
+        SparseMut::U16(values) => values.extend(decode_u16(columns, rows)?),
+        SparseMut::U32(values) => values.extend(decode_u32(columns, rows)?),
+        SparseMut::U64(values) => values.extend(decode_u64(columns, rows)?),
+        SparseMut::Mac(values) => values.extend(decode_u64(columns, rows)?.map(Mac::from_number)),
+        SparseMut::Name(values) => decode_names(columns, rows, values)?,
+        SparseMut::Labels(values) => decode_labels(columns, rows, values)?,
+    }
+    Some(())
 }
 
 fn encode_texts(values: &[Text], block: &mut Vec<u8>) {
@@ -387,6 +478,7 @@ fn decode(columns: &mut &[u8], rows: usize, values: ValuesMut<'_>) -> Option<()>
         ValuesMut::U16(values) => values.extend(decode_u16(columns, rows)?),
         ValuesMut::U32(values) => values.extend(decode_u32(columns, rows)?),
         ValuesMut::U64(values) => values.extend(decode_u64(columns, rows)?),
+        ValuesMut::Sparse(column) => decode_sparse(columns, rows, column)?,
     }
     Some(())
 }
@@ -414,6 +506,12 @@ mod tests {
                 source_address,
                 octets: number >> shift,
                 source_as: (number >> shift) as u32,
+                bgp_next_hop: source_address,
+                post_vlan_id: (shift / 32) as u16,
+                source_mac: Mac::from_number(number >> shift),
+                mpls_labels: format!("{shift}-0-1").parse().unwrap(),
+                ingress_interface_name: Name::of(&format!("xe-{}", shift / 8)).unwrap(),
+                egress_vrf_name: Name::of(["", "red"][shift as usize % 2]).unwrap(),
                 ..Record::default()
             })
         };

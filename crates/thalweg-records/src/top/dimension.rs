@@ -8,7 +8,7 @@ use super::{Key, KeyColumn};
 type Dimension = (&'static str, &'static [&'static str], Option<(&'static str, &'static str)>);
 
 /// The dimensions of `python/thalweg/dimensions.py`, in its order.
-const DIMENSIONS: [Dimension; 19] = [
+const DIMENSIONS: [Dimension; 38] = [
     ("src", &["src"], None),
     ("dst", &["dst"], None),
     ("address", &["src"], Some(("dst", "address"))),
@@ -27,6 +27,25 @@ const DIMENSIONS: [Dimension; 19] = [
     ("next-hop", &["next_hop"], None),
     ("tos", &["tos"], None),
     ("vlan", &["vlan_id"], None),
+    ("post-vlan", &["post_vlan_id"], None),
+    ("customer-vlan", &["customer_vlan_id"], None),
+    ("src-mac", &["src_mac"], None),
+    ("dst-mac", &["dst_mac"], None),
+    ("mac", &["src_mac"], Some(("dst_mac", "mac"))),
+    ("post-src-mac", &["post_src_mac"], None),
+    ("post-dst-mac", &["post_dst_mac"], None),
+    ("forwarding-status", &["forwarding_status"], None),
+    ("ingress-vrf", &["ingress_vrf_id", "ingress_vrf_name"], None),
+    ("egress-vrf", &["egress_vrf_id", "egress_vrf_name"], None),
+    ("bgp-next-hop", &["bgp_next_hop"], None),
+    ("next-as", &["next_as"], None),
+    ("previous-as", &["previous_as"], None),
+    ("exporter-name", &["exporter_name"], None),
+    ("ingress-interface-name", &["exporter", "ingress_interface_name"], None),
+    ("egress-interface-name", &["exporter", "egress_interface_name"], None),
+    ("src-country", &["src_country"], None),
+    ("dst-country", &["dst_country"], None),
+    ("country", &["src_country"], Some(("dst_country", "country"))),
     ("format", &["format"], None),
 ];
 
@@ -49,7 +68,9 @@ pub enum DimensionError {
         name: String,
     },
     /// More than one of those that take either end.
-    #[error("only one of address, port and as is allowed; combine src-port, dst-as and so on instead")]
+    #[error(
+        "only one of address, port, as, mac and country is allowed; combine src-port, dst-as and so on instead"
+    )]
     Either,
     /// Two dimensions have the same column.
     #[error("duplicate column {0}")]
@@ -111,7 +132,7 @@ impl FromStr for Dimensions {
             let name = KeyColumn::named(two[0]).map_or("", KeyColumn::name);
             return Err(DimensionError::Duplicate(name));
         }
-        let is_per_router = key.iter().any(|key| key.column.name() == "exporter");
+        let is_per_router = key.iter().any(|key| key.column.name().starts_with("exporter"));
         Ok(Dimensions { key, names, is_per_router })
     }
 }
@@ -126,7 +147,8 @@ mod tests {
             let dimensions: Dimensions = name.parse().unwrap();
             assert_eq!(dimensions.key().len(), columns.len(), "{name}");
             assert_eq!(dimensions.takes_either_end(), either.is_some());
-            assert_eq!(dimensions.is_per_router(), columns.contains(&"exporter"));
+            let of_router = |column: &&str| column.starts_with("exporter");
+            assert_eq!(dimensions.is_per_router(), columns.iter().any(of_router));
         }
         let both: Dimensions = "protocol, dst_port".parse().unwrap();
         assert_eq!(both.names(), ["protocol", "dst_port"]);
@@ -139,7 +161,7 @@ mod tests {
             message("scr").starts_with("invalid dimension \"scr\": expected one of src, dst, address, pair,")
         );
         assert!(message("").starts_with("invalid dimension \"\""));
-        assert!(message("address,port").starts_with("only one of address, port and as"));
+        assert!(message("address,port").starts_with("only one of address, port, as, mac and country"));
         assert_eq!(message("src,pair"), "duplicate column src");
         assert_eq!(message("address,dst"), "duplicate column dst");
     }

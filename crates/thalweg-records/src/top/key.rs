@@ -1,6 +1,6 @@
 //! The columns that records can be grouped by, and the layout of keys.
 
-use thalweg_wire::flow_export::{Address, Format};
+use thalweg_wire::flow_export::{Address, Format, Mac, Name};
 
 use crate::read::field::{self, Field};
 use crate::read::{BLOCK, Column, ReadError, RowGroup, Schema};
@@ -14,6 +14,10 @@ pub enum Value {
     Number(u32),
     /// An export format.
     Format(Format),
+    /// A MAC address, possibly empty.
+    Mac(Mac),
+    /// A name, possibly empty.
+    Name(Name),
 }
 
 impl Value {
@@ -23,6 +27,8 @@ impl Value {
             Value::Address(address) => address.0,
             Value::Number(number) => number.into(),
             Value::Format(format) => format as u128,
+            Value::Mac(mac) => mac.number().into(),
+            Value::Name(name) => name.number().into(),
         }
     }
 }
@@ -34,13 +40,15 @@ enum Kind {
     Short(&'static Field<i32>),
     Long(&'static Field<i64>),
     Format(&'static Field<Format>),
+    Mac(&'static Field<Mac>),
+    Name(&'static Field<Name>),
 }
 
 /// A column that records can be grouped by.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyColumn(Kind);
 
-const COLUMNS: [Kind; 14] = [
+const COLUMNS: [Kind; 34] = [
     Kind::Address(&field::EXPORTER),
     Kind::Format(&field::FORMAT),
     Kind::Address(&field::SRC),
@@ -55,10 +63,30 @@ const COLUMNS: [Kind; 14] = [
     Kind::Long(&field::DST_AS),
     Kind::Address(&field::NEXT_HOP),
     Kind::Short(&field::VLAN_ID),
+    Kind::Short(&field::POST_VLAN_ID),
+    Kind::Short(&field::CUSTOMER_VLAN_ID),
+    Kind::Mac(&field::SRC_MAC),
+    Kind::Mac(&field::DST_MAC),
+    Kind::Mac(&field::POST_SRC_MAC),
+    Kind::Mac(&field::POST_DST_MAC),
+    Kind::Short(&field::FORWARDING_STATUS),
+    Kind::Long(&field::INGRESS_VRF_ID),
+    Kind::Long(&field::EGRESS_VRF_ID),
+    Kind::Address(&field::BGP_NEXT_HOP),
+    Kind::Long(&field::NEXT_AS),
+    Kind::Long(&field::PREVIOUS_AS),
+    Kind::Name(&field::EXPORTER_NAME),
+    Kind::Name(&field::INGRESS_INTERFACE_NAME),
+    Kind::Name(&field::EGRESS_INTERFACE_NAME),
+    Kind::Name(&field::INGRESS_VRF_NAME),
+    Kind::Name(&field::EGRESS_VRF_NAME),
+    Kind::Name(&field::SRC_COUNTRY),
+    Kind::Name(&field::DST_COUNTRY),
+    Kind::Short(&field::POST_TOS),
 ];
 
-/// Length of the longest key in words: four addresses of two words, ten numbers of half a word.
-pub(super) const MAX_WORDS: usize = 4 * 2 + 10 / 2;
+/// Length of the longest key in words: nine addresses and MAC addresses of two words, 25 numbers of half a word.
+pub(super) const MAX_WORDS: usize = 9 * 2 + 26 / 2;
 
 impl KeyColumn {
     /// Returns the column with this name; `None` if it does not exist or cannot be grouped by.
@@ -75,11 +103,14 @@ impl KeyColumn {
             Kind::Short(field) => field.name,
             Kind::Long(field) => field.name,
             Kind::Format(field) => field.name,
+            Kind::Mac(field) => field.name,
+            Kind::Name(field) => field.name,
         }
     }
 
-    pub(super) fn is_address(self) -> bool {
-        matches!(self.0, Kind::Address(_))
+    /// Whether values have more than 32 bits.
+    pub(super) fn is_wide(self) -> bool {
+        matches!(self.0, Kind::Address(_) | Kind::Mac(_))
     }
 
     pub(super) fn check(self, schema: &Schema<'_>) -> Result<(), ReadError> {
@@ -88,6 +119,8 @@ impl KeyColumn {
             Kind::Short(field) => schema.find(field),
             Kind::Long(field) => schema.find(field),
             Kind::Format(field) => schema.find(field),
+            Kind::Mac(field) => schema.find(field),
+            Kind::Name(field) => schema.find(field),
         }
         .map(drop)
     }
@@ -98,6 +131,8 @@ impl KeyColumn {
             Kind::Short(field) => OpenColumn::Short(group.column(field)?),
             Kind::Long(field) => OpenColumn::Long(group.column(field)?),
             Kind::Format(field) => OpenColumn::Format(group.column(field)?),
+            Kind::Mac(field) => OpenColumn::Mac(group.column(field)?),
+            Kind::Name(field) => OpenColumn::Name(group.column(field)?),
         })
     }
 
@@ -107,16 +142,20 @@ impl KeyColumn {
             Kind::Address(_) => Value::Address(Address(bits)),
             Kind::Short(_) | Kind::Long(_) => Value::Number(bits as u32),
             Kind::Format(_) => Value::Format(Format::ALL[bits as usize]),
+            Kind::Mac(_) => Value::Mac(Mac::from_number(bits as u64)),
+            Kind::Name(_) => Value::Name(Name::of_number(bits as u32)),
         }
     }
 }
 
-/// A column of a row group. Values are returned as bits: 128 of an address, 32 of a number.
+/// A column of a row group. Values are returned as bits: 128 of an address, 48 of a MAC address, 32 of others.
 pub(super) enum OpenColumn {
     Address(Column<Address>),
     Short(Column<i32>),
     Long(Column<i64>),
     Format(Column<Format>),
+    Mac(Column<Mac>),
+    Name(Column<Name>),
 }
 
 impl OpenColumn {
@@ -138,6 +177,10 @@ impl OpenColumn {
             OpenColumn::Short(column) => given(rows, |out| column.read(out), |number| number as u128, each),
             OpenColumn::Long(column) => given(rows, |out| column.read(out), |number| number as u128, each),
             OpenColumn::Format(column) => given(rows, |out| column.read(out), |format| format as u128, each),
+            OpenColumn::Mac(column) => given(rows, |out| column.read(out), |mac| mac.number().into(), each),
+            OpenColumn::Name(column) => {
+                given(rows, |out| column.read(out), |name| name.number().into(), each)
+            }
         }
     }
 
@@ -152,6 +195,8 @@ impl OpenColumn {
             OpenColumn::Short(column) => column.number(&mut |value| number(value as u128), out),
             OpenColumn::Long(column) => column.number(&mut |value| number(value as u128), out),
             OpenColumn::Format(column) => column.number(&mut |format| number(format as u128), out),
+            OpenColumn::Mac(column) => column.number(&mut |mac| number(mac.number().into()), out),
+            OpenColumn::Name(column) => column.number(&mut |name| number(name.number().into()), out),
         }
     }
 }
@@ -168,9 +213,9 @@ pub(super) struct Position {
 impl Position {
     /// Returns the positions of the columns and the key length in words; addresses come first.
     pub(super) fn all(columns: &[KeyColumn]) -> (Vec<Position>, usize) {
-        let addresses = columns.iter().filter(|column| column.is_address()).count();
+        let addresses = columns.iter().filter(|column| column.is_wide()).count();
         let (mut words, mut halves) = (0, 4 * addresses);
-        let position = |&column: &KeyColumn| match column.is_address() {
+        let position = |&column: &KeyColumn| match column.is_wide() {
             true => {
                 words += 2;
                 Position { column, word: words - 2, shift: 0 }
@@ -187,7 +232,7 @@ impl Position {
     /// Writes a value into a key.
     #[inline]
     pub(super) fn put(self, key: &mut [u64], bits: u128) {
-        match self.column.is_address() {
+        match self.column.is_wide() {
             true => {
                 key[self.word] = (bits >> 64) as u64;
                 key[self.word + 1] = bits as u64;
@@ -201,7 +246,7 @@ impl Position {
 
     /// Reads a value from a key.
     pub(super) fn get(self, key: &[u64]) -> Value {
-        self.column.value(match self.column.is_address() {
+        self.column.value(match self.column.is_wide() {
             true => u128::from(key[self.word]) << 64 | u128::from(key[self.word + 1]),
             false => u128::from((key[self.word] >> self.shift) as u32),
         })
@@ -220,10 +265,10 @@ mod tests {
         let mut key = [u64::MAX; MAX_WORDS];
         for round in [1, 2] {
             for (at, position) in (1..).zip(&positions) {
-                position.put(&mut key, if position.column.is_address() { round << 100 | at } else { at % 5 });
+                position.put(&mut key, if position.column.is_wide() { round << 100 | at } else { at % 5 });
             }
             for (at, position) in (1..).zip(&positions) {
-                let bits = if position.column.is_address() { round << 100 | at } else { at % 5 };
+                let bits = if position.column.is_wide() { round << 100 | at } else { at % 5 };
                 assert_eq!(position.get(&key), position.column.value(bits));
             }
         }

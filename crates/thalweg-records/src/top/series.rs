@@ -178,23 +178,25 @@ fn finished(spread: Spread, chosen: &Chosen, top: Option<Top>, records_left_out:
 /// The groups that have numbers of their own.
 struct Chosen {
     positions: Vec<Position>,
-    numbers: HashMap<[u64; MAX_WORDS], usize>,
+    /// By the words of the key that are used.
+    numbers: HashMap<Box<[u64]>, usize>,
+    words: usize,
     count: usize,
 }
 
 impl Chosen {
     fn new(key: &[Key], top: Option<&Top>) -> Chosen {
         let columns: Vec<_> = key.iter().map(|key| key.column).collect();
-        let (positions, _) = Position::all(&columns);
-        let Some(top) = top else { return Chosen { positions, numbers: HashMap::new(), count: 1 } };
+        let (positions, words) = Position::all(&columns);
+        let Some(top) = top else { return Chosen { positions, numbers: HashMap::new(), words, count: 1 } };
         let encoded = |values: &[Value]| {
-            let mut key = [0; MAX_WORDS];
+            let mut key = vec![0; words];
             values.iter().zip(&positions).for_each(|(value, position)| position.put(&mut key, value.bits()));
-            key
+            key.into_boxed_slice()
         };
         let numbers =
             top.groups.iter().enumerate().map(|(number, group)| (encoded(&group.key), number)).collect();
-        Chosen { positions, numbers, count: top.groups.len() }
+        Chosen { positions, numbers, words, count: top.groups.len() }
     }
 
     /// Returns the number of a key's group; all others have the last.
@@ -202,7 +204,7 @@ impl Chosen {
     fn number(&self, key: &[u64; MAX_WORDS]) -> usize {
         match self.positions.is_empty() {
             true => 0,
-            false => self.numbers.get(key).copied().unwrap_or(self.count),
+            false => self.numbers.get(&key[..self.words]).copied().unwrap_or(self.count),
         }
     }
 }

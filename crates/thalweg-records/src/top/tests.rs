@@ -36,6 +36,9 @@ fn keys() -> Vec<Vec<Key>> {
         vec![either("src_port", "dst_port")],
         vec![one("src"), one("dst")],
         vec![one("protocol"), one("dst_port")],
+        vec![one("src_mac")],
+        vec![either("src_country", "dst_country")],
+        vec![one("ingress_interface_name"), one("post_vlan_id"), one("bgp_next_hop"), one("dst_mac")],
         vec![one("exporter"), one("ingress_interface"), either("src_as", "dst_as"), one("next_hop")],
         all.split(' ').map(one).collect(),
     ]
@@ -57,6 +60,13 @@ fn value(record: &Record, column: KeyColumn) -> Value {
         "dst_as" => Value::Number(record.destination_as),
         "next_hop" => Value::Address(record.next_hop),
         "vlan_id" => Value::Number(record.vlan_id.into()),
+        "post_vlan_id" => Value::Number(record.post_vlan_id.into()),
+        "src_mac" => Value::Mac(record.source_mac),
+        "dst_mac" => Value::Mac(record.destination_mac),
+        "bgp_next_hop" => Value::Address(record.bgp_next_hop),
+        "ingress_interface_name" => Value::Name(record.ingress_interface_name),
+        "src_country" => Value::Name(record.source_country),
+        "dst_country" => Value::Name(record.destination_country),
         other => panic!("{other}"),
     }
 }
@@ -67,6 +77,8 @@ fn rank(value: &Value) -> (String, u32) {
         Value::Address(address) => (address.to_string(), 0),
         Value::Format(format) => (format.name().to_owned(), 0),
         Value::Number(number) => (String::new(), *number),
+        Value::Mac(mac) => (mac.to_string(), 0),
+        Value::Name(name) => (name.to_string(), 0),
     }
 }
 

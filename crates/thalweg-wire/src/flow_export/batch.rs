@@ -2,10 +2,10 @@
 //!
 //! Columns have no gaps. A value that the exporter did not report is zero where zero has no other meaning (ports of
 //! protocols without ports, AS 0 which RFC 7607 reserves, interface 0, end reason 0), [`Address::NONE`] for addresses,
-//! and [`UNKNOWN_DIRECTION`] for the direction. A bidirectional flow (RFC 5103) is two records, one per direction.
+//! and [`UNKNOWN_DIRECTION`] for the direction. Columns that few exporters send are [`Sparse`](super::Sparse). A bidirectional flow (RFC 5103) is two records, one per direction.
 
-use super::Address;
 use super::columns::columns;
+use super::{Address, LabelStack, Mac, Name};
 
 /// An unreported direction: 0 is ingress, 1 is egress.
 pub const UNKNOWN_DIRECTION: u8 = 255;
@@ -127,6 +127,56 @@ columns! {
     inner_source_prefix_length: u8 = 0,
     /// The length of the inner destination's prefix.
     inner_destination_prefix_length: u8 = 0,
+
+    ;
+    /// `sourceMacAddress` (56).
+    source_mac: Mac,
+    /// `destinationMacAddress` (80).
+    destination_mac: Mac,
+    /// `postSourceMacAddress` (81): of the packet that leaves.
+    post_source_mac: Mac,
+    /// `postDestinationMacAddress` (57).
+    post_destination_mac: Mac,
+    /// `postVlanId` (59), `postDot1qVlanId` (254): of the packet that leaves.
+    post_vlan_id: u16,
+    /// `dot1qCustomerVlanId` (245): the inner of two tags.
+    customer_vlan_id: u16,
+    /// `minimumTTL` (52), `ipTTL` (192): also the hop limit of IPv6.
+    minimum_ttl: u8,
+    /// `maximumTTL` (53), `ipTTL` (192).
+    maximum_ttl: u8,
+    /// `forwardingStatus` (89, RFC 7270): two bits of status, six of the reason.
+    forwarding_status: u8,
+    /// `postIpClassOfService` (55): of the packet that leaves.
+    post_class_of_service: u8,
+    /// `mplsTopLabelStackSection` (70) to `mplsLabelStackSection10` (79).
+    mpls_labels: LabelStack,
+    /// `ingressVRFID` (234).
+    ingress_vrf_id: u32,
+    /// `egressVRFID` (235).
+    egress_vrf_id: u32,
+    /// `bgpNextHopIPv4Address` (18), `bgpNextHopIPv6Address` (63).
+    bgp_next_hop: Address,
+    /// `bgpNextAdjacentAsNumber` (128): the next AS towards the destination.
+    next_as: u32,
+    /// `bgpPrevAdjacentAsNumber` (129): the previous AS, towards the source.
+    previous_as: u32,
+    /// `observationPointId` (138).
+    observation_point_id: u64,
+    /// The name of the exporter (`observationDomainName` 300 in options records).
+    exporter_name: Name,
+    /// The name of the ingress interface (`interfaceName` 82, else `interfaceDescription` 83 in options records).
+    ingress_interface_name: Name,
+    /// The name of the egress interface.
+    egress_interface_name: Name,
+    /// The name of the ingress VRF (`VRFname` 236 in options records).
+    ingress_vrf_name: Name,
+    /// The name of the egress VRF.
+    egress_vrf_name: Name,
+    /// The country of the source, two letters of ISO 3166-1; from a local database.
+    source_country: Name,
+    /// The country of the destination.
+    destination_country: Name,
 }
 
 impl Record {
@@ -134,6 +184,22 @@ impl Record {
     #[inline]
     pub fn has_inner_packet(&self) -> bool {
         self.inner_source_address.is_some() || self.inner_destination_address.is_some()
+    }
+}
+
+impl Record {
+    /// Whether a sparse column has a value, except names and countries, which collectors derive.
+    pub fn has_sparse_values(&self) -> bool {
+        self.source_mac.is_some()
+            || self.destination_mac.is_some()
+            || self.post_source_mac.is_some()
+            || self.post_destination_mac.is_some()
+            || self.post_vlan_id | self.customer_vlan_id != 0
+            || self.minimum_ttl | self.maximum_ttl | self.forwarding_status | self.post_class_of_service != 0
+            || self.ingress_vrf_id | self.egress_vrf_id | self.next_as | self.previous_as != 0
+            || self.observation_point_id != 0
+            || self.bgp_next_hop.is_some()
+            || self.mpls_labels.is_some()
     }
 }
 
@@ -175,6 +241,22 @@ impl RecordBatch {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rows_with_and_without_sparse_values_join() {
+        let plain = Record { octets: 1, ..Record::default() };
+        let tagged = Record { post_vlan_id: 7, source_mac: Mac([2, 0, 0, 0, 0, 1]), ..plain };
+        let mut batch = RecordBatch::default();
+        batch.push(&plain);
+        assert_eq!(batch.post_vlan_id.values(), None);
+        batch.push(&tagged);
+        let mut both = batch.clone();
+        both.resize(3);
+        both.append(&batch);
+        both.check_invariants();
+        let rows: Vec<Record> = (0..both.len()).map(|row| both.record(row)).collect();
+        assert_eq!(rows, [plain, tagged, Record::default(), plain, tagged]);
+    }
 
     #[test]
     fn pushed_rows_are_returned_and_new_rows_are_default() {

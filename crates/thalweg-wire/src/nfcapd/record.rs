@@ -5,12 +5,14 @@ use std::collections::HashMap;
 use super::error::{NfcapdError, NfcapdProblem, truncated};
 use super::header::{u16_at, u32_at, u64_at};
 use crate::flow_export::batch::UNKNOWN_DIRECTION;
-use crate::flow_export::{Address, Format, Record, RecordBatch};
+use crate::flow_export::{Address, Format, Mac, Name, Record, RecordBatch};
 
 const EXPORTER_INFO: u16 = 7;
 const EXPORTER_STATISTICS: u16 = 8;
 const SAMPLER_INFO: u16 = 9;
 const FLOW: u16 = 11;
+const INTERFACE_NAMES: u16 = 13;
+const VRF_NAMES: u16 = 14;
 /// `AF_INET` of the machines that nfdump runs on.
 const IPV4: u16 = 2;
 /// The version that nfpcapd writes, whose times of reception are those of the conversion.
@@ -29,6 +31,10 @@ pub struct Tally {
     pub without_addresses: u64,
     /// Records about exporters, samplers and the file.
     pub about_exporters: u64,
+    /// Records with names of interfaces or VRFs.
+    pub names: u64,
+    /// Names of these that were left out, because there are too many.
+    pub names_refused: u64,
     /// Records of other types.
     pub unknown: u64,
 }
@@ -38,6 +44,9 @@ pub struct Tally {
 pub struct Decoder {
     /// Address, observation domain of each exporter by nfdump's number.
     exporters: HashMap<u16, (Address, u32)>,
+    /// Names of interfaces and of VRFs by their number. nfdump's records do not tell their exporter.
+    interface_names: HashMap<u32, Name>,
+    vrf_names: HashMap<u32, Name>,
     tally: Tally,
 }
 
@@ -67,6 +76,7 @@ impl Decoder {
             match kind {
                 FLOW => self.flow(body, at, records)?,
                 EXPORTER_INFO => self.exporter(body),
+                INTERFACE_NAMES | VRF_NAMES => self.names(kind, body),
                 EXPORTER_STATISTICS | SAMPLER_INFO => self.tally.about_exporters += 1,
                 _ => self.tally.unknown += 1,
             }
@@ -85,6 +95,42 @@ impl Decoder {
             _ => v6(body, 8),
         };
         self.exporters.insert(u16_at(body, 26), (address, u32_at(body, 28)));
+    }
+
+    /// Reads an array of numbers and names of equal size. nfcapd 1.7.1 writes arrays of words instead, with parts of the
+    /// names in them: they are left out, as records of unknown types are.
+    fn names(&mut self, kind: u16, body: &[u8]) {
+        const HEADER: usize = 8;
+        let (count, size) = match body.len() {
+            HEADER.. => (usize::from(u16_at(body, 4)), usize::from(u16_at(body, 6))),
+            _ => (0, 0),
+        };
+        let elements = body.get(HEADER..).and_then(|elements| elements.get(..count * size));
+        let Some(elements) = elements.filter(|_| size > 4) else {
+            self.tally.unknown += 1;
+            return;
+        };
+        self.tally.names += 1;
+        let names = if kind == INTERFACE_NAMES { &mut self.interface_names } else { &mut self.vrf_names };
+        for element in elements.chunks_exact(size) {
+            match Name::of_bytes(&element[4..]) {
+                Some(name) => drop(names.insert(u32_at(element, 0), name)),
+                None => self.tally.names_refused += 1,
+            }
+        }
+    }
+
+    /// Fills the names of a record's interfaces and VRFs.
+    fn fill_names(&self, record: &mut Record) {
+        let name = |names: &HashMap<u32, Name>, number: u32| names.get(&number).copied().unwrap_or_default();
+        if !self.interface_names.is_empty() {
+            record.ingress_interface_name = name(&self.interface_names, record.ingress_interface);
+            record.egress_interface_name = name(&self.interface_names, record.egress_interface);
+        }
+        if !self.vrf_names.is_empty() {
+            record.ingress_vrf_name = name(&self.vrf_names, record.ingress_vrf_id);
+            record.egress_vrf_name = name(&self.vrf_names, record.egress_vrf_id);
+        }
     }
 
     fn flow(&mut self, body: &[u8], at: usize, records: &mut RecordBatch) -> Result<(), NfcapdError> {
@@ -123,6 +169,7 @@ impl Decoder {
         if version == METERED || record.received_us == 0 {
             record.received_us = record.flow_end_us;
         }
+        self.fill_names(&mut record);
         self.tally.flows += 1;
         self.tally.output_counters += u64::from(has_output);
         self.tally.without_addresses += u64::from(!record.source_address.is_some());
@@ -144,6 +191,7 @@ fn apply(kind: u16, body: &[u8], record: &mut Record) -> bool {
             record.octets = u64_at(body, 32);
             record.protocol = body[44];
             record.tcp_flags = u16::from(body[45]);
+            record.forwarding_status = body[46];
             record.class_of_service = body[47];
             match record.protocol {
                 PROTOCOL_ICMP | PROTOCOL_ICMP6 => record.icmp_type_code = u16_at(body, 42),
@@ -164,6 +212,7 @@ fn apply(kind: u16, body: &[u8], record: &mut Record) -> bool {
             (record.ingress_interface, record.egress_interface) = (u32_at(body, 0), u32_at(body, 4));
             (record.source_prefix_length, record.destination_prefix_length) = (body[8], body[9]);
             // nfdump does not tell an unknown direction from ingress.
+            record.post_class_of_service = body[11];
             record.flow_direction = if body[10] == 1 { 1 } else { UNKNOWN_DIRECTION };
             if let [_, reason, ..] = body[12..] {
                 record.flow_end_reason = reason;
@@ -172,18 +221,65 @@ fn apply(kind: u16, body: &[u8], record: &mut Record) -> bool {
         // EXcntFlow
         (5, 24..) => return u64_at(body, 8) > 0 || u64_at(body, 16) > 0,
         // EXvLan
-        (6, 8..) => record.vlan_id = u32_at(body, 0) as u16,
+        (6, 8..) => {
+            (record.vlan_id, record.post_vlan_id) = (u32_at(body, 0) as u16, u32_at(body, 4) as u16);
+        }
         // EXasRouting
         (7, 8..) => (record.source_as, record.destination_as) = (u32_at(body, 0), u32_at(body, 4)),
+        // EXbgpNextHopV4, EXbgpNextHopV6
+        (8, 4..) => record.bgp_next_hop = next_hop(Address::v4(u32_at(body, 0))),
+        (9, 16..) => record.bgp_next_hop = next_hop(v6(body, 0)),
         // EXipNextHopV4, EXipNextHopV6
-        (10, 4..) => record.next_hop = Address::v4(u32_at(body, 0)),
-        (11, 16..) => record.next_hop = v6(body, 0),
+        (10, 4..) => record.next_hop = next_hop(Address::v4(u32_at(body, 0))),
+        (11, 16..) => record.next_hop = next_hop(v6(body, 0)),
         // EXipReceivedV4, EXipReceivedV6
         (12, 4..) => record.exporter = Address::v4(u32_at(body, 0)),
         (13, 16..) => record.exporter = v6(body, 0),
+        // EXmplsLabel: ten numbers of 24 bits.
+        (14, 40..) => {
+            for (position, entry) in record.mpls_labels.0.iter_mut().enumerate() {
+                let [_, high, middle, low] = u32_at(body, 4 * position).to_be_bytes();
+                *entry = [high, middle, low];
+            }
+        }
+        // EXmacAddr
+        (15, 32..) => {
+            let mac = |number: usize| Mac::from_number(u64_at(body, 8 * number));
+            (record.source_mac, record.post_destination_mac) = (mac(0), mac(1));
+            (record.destination_mac, record.post_source_mac) = (mac(2), mac(3));
+        }
+        // EXasAdjacent
+        (16, 8..) => (record.next_as, record.previous_as) = (u32_at(body, 0), u32_at(body, 4)),
+        // EXobservation
+        (33, 12..) => {
+            record.observation_point_id = u64_at(body, 0);
+            record.observation_domain_id = u32_at(body, 8);
+        }
+        // EXvrf
+        (36, 8..) => (record.egress_vrf_id, record.ingress_vrf_id) = (u32_at(body, 0), u32_at(body, 4)),
+        // EXlayer2, since 1.7.3.
+        (38, 8..) => {
+            fill(&mut record.vlan_id, u16_at(body, 0));
+            fill(&mut record.customer_vlan_id, u16_at(body, 2));
+            fill(&mut record.post_vlan_id, u16_at(body, 4));
+        }
+        // EXipInfo, since 1.7.4.
+        (42, 4..) => (record.minimum_ttl, record.maximum_ttl) = (body[2], body[3]),
         _ => {}
     }
     false
+}
+
+/// Sets a number that has no value yet.
+fn fill(number: &mut u16, value: u16) {
+    if *number == 0 {
+        *number = value;
+    }
+}
+
+/// Returns no address for zeros, which nfdump stores if there is no next hop.
+fn next_hop(address: Address) -> Address {
+    if address.0 == 0 || address.as_v4() == Some(0) { Address::NONE } else { address }
 }
 
 /// An IPv6 address, as two numbers of which the first is the prefix.
@@ -246,6 +342,45 @@ mod tests {
         let record = batch.record(0);
         assert_eq!((record.exporter, record.observation_domain_id), (Address::v4(0x0a00_0001), 77));
         assert_eq!((record.format, record.received_us), (Format::NetFlow9, 1_795_951_497_827_000));
+    }
+
+    #[test]
+    fn names_apply_to_the_flows_after_them() {
+        let mut block = Vec::new();
+        for (kind, names) in [(13, [(3, "xe-0/0/3"), (4, "xe-0/0/4")]), (14, [(7, "red"), (8, "blue")])] {
+            block.extend([kind, 0, 8 + 2 * 20, 0, 2, 0, 20, 0]);
+            for (number, name) in names {
+                block.extend(u32::to_le_bytes(number));
+                block.extend(name.bytes().chain([0; 16]).take(16));
+            }
+        }
+        let mut flow = echo_request();
+        // Two more extensions: interfaces, VRFs.
+        (flow[2], flow[4]) = (flow[2] + 20 + 12, 4);
+        flow.extend([4, 0, 20, 0, 3, 0, 0, 0, 4, 0, 0, 0, 24, 16, 1, 0xB8, 0, 2, 0, 0]);
+        flow.extend([36, 0, 12, 0, 8, 0, 0, 0, 7, 0, 0, 0]);
+        block.extend(flow);
+        let (mut decoder, mut batch) = (Decoder::default(), RecordBatch::default());
+        decoder.block(&block, &mut batch).unwrap();
+        let row = batch.record(0);
+        let names = [
+            row.ingress_interface_name,
+            row.egress_interface_name,
+            row.ingress_vrf_name,
+            row.egress_vrf_name,
+        ];
+        assert_eq!(names.map(Name::text), ["xe-0/0/3", "xe-0/0/4", "red", "blue"]);
+        assert_eq!((row.post_class_of_service, row.flow_end_reason), (0xB8, 2));
+        assert_eq!((decoder.tally().names, decoder.tally().unknown), (2, 0));
+        // More names than the record has room for, and the words of nfcapd 1.7.1.
+        for (at, value) in [(4, 9), (6, 4)] {
+            let mut block = block.clone();
+            block[at] = value;
+            let (mut decoder, mut batch) = (Decoder::default(), RecordBatch::default());
+            decoder.block(&block, &mut batch).unwrap();
+            assert_eq!((decoder.tally().names, decoder.tally().unknown), (1, 1));
+            assert_eq!(batch.record(0).ingress_interface_name, Name::NONE);
+        }
     }
 
     #[test]

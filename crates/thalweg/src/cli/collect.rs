@@ -6,10 +6,12 @@ use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 use thalweg_records::collect::{CollectOptions, Listen, StreamLimits};
+use thalweg_records::geo::GeoDatabases;
 use thalweg_records::kafka::{KafkaOptions, Setting};
 use thalweg_records::store::StoreOptions;
 use thalweg_wire::flow_export::Limits;
@@ -81,6 +83,17 @@ struct InputArgs {
     /// and inner addresses (SRv6, ...). By default, the columns inner_src, inner_dst, ... have the packet in the tunnel.
     #[arg(long)]
     decapsulate: bool,
+
+    /// Databases of countries and AS numbers in MMDB format: GeoLite2, DB-IP or IPinfo. Fills src_country and dst_country, and
+    /// src_as and dst_as where the exporter sends none. The first database that knows an address applies.
+    ///
+    /// A file that is replaced, as by geoipupdate, is read again within ten seconds. Private addresses are not looked up.
+    #[arg(long, value_name = "FILE")]
+    mmdb: Vec<PathBuf>,
+
+    /// Replace AS numbers that exporters send by those of the databases.
+    #[arg(long, requires = "mmdb")]
+    mmdb_replace_as: bool,
 
     /// Receiving threads per UDP address. The kernel distributes exporters over them.
     #[arg(long, value_name = "N", default_value = "1")]
@@ -247,6 +260,7 @@ impl CollectArgs {
                 ..default.limits
             },
             decapsulate: input.decapsulate,
+            geo: databases(&input.mmdb, input.mmdb_replace_as)?,
             streams: StreamLimits {
                 connections: input.connections.get(),
                 connections_per_source: input.connections_per_source.get(),
@@ -296,6 +310,14 @@ impl CollectArgs {
             count: input.count,
         })
     }
+}
+
+/// Opens the databases of `--mmdb`.
+fn databases(paths: &[PathBuf], replaces_as: bool) -> Result<Option<Arc<GeoDatabases>>, RequestError> {
+    if paths.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(Arc::new(GeoDatabases::open(paths)?.replace_as(replaces_as))))
 }
 
 /// Returns a size in memory.

@@ -70,6 +70,8 @@ impl Sums {
         tally.output_counters += of_file.output_counters;
         tally.without_addresses += of_file.without_addresses;
         tally.about_exporters += of_file.about_exporters;
+        tally.names += of_file.names;
+        tally.names_refused += of_file.names_refused;
         tally.unknown += of_file.unknown;
     }
 }
@@ -167,6 +169,7 @@ fn text(sums: &Sums, directory: &Path, seconds: f64) -> String {
         "flows have output counters (reverse direction, or after the device), which were left out",
     );
     note(tally.without_addresses, "flows have no addresses");
+    note(tally.names_refused, "names of interfaces or VRFs were left out: too many");
     note(tally.unknown, "records of unknown types were left out");
     text
 }
@@ -187,6 +190,7 @@ fn json_line(sums: &Sums, seconds: f64) -> String {
         "bytes": all.octets,
         "output_counters": tally.output_counters,
         "without_addresses": tally.without_addresses,
+        "names_refused": tally.names_refused,
         "unknown_records": tally.unknown,
         "elapsed_ns": (seconds * 1e9) as u64,
     });

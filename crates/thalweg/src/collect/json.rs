@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use thalweg_api::UtcTime;
 use thalweg_records::collect::{ExporterReport, Losses, ReplayCounts, Report, TemplateFileReport};
+use thalweg_records::geo::GeoStatistics;
 use thalweg_records::{kafka, store};
 use thalweg_wire::flow_export::decode::{Counts, Transport};
 
@@ -47,6 +48,7 @@ struct Summary {
     by_exporter: Vec<Exporter>,
     last_message_error: Option<String>,
     templates: Templates,
+    databases: Option<Databases>,
 }
 
 #[derive(Serialize)]
@@ -97,6 +99,14 @@ struct Templates {
     templates_read: u64,
     sessions_left_out: u64,
     errors: u64,
+    last_error: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Databases {
+    files: u64,
+    reloads: u64,
+    reload_errors: u64,
     last_error: Option<String>,
 }
 
@@ -182,6 +192,7 @@ pub(super) fn summary(
             by_exporter: report.exporters.iter().map(exporter).collect(),
             last_message_error: report.last_fault.as_ref().map(ToString::to_string),
             templates: templates(&report.templates),
+            databases: report.geo.as_ref().map(databases),
         })),
     )
 }
@@ -267,6 +278,16 @@ fn templates(templates: &TemplateFileReport) -> Templates {
         sessions_left_out: templates.sessions_left_out,
         errors: templates.errors,
         last_error: templates.last_error.clone(),
+    }
+}
+
+fn databases(geo: &GeoStatistics) -> Databases {
+    let GeoStatistics { files, reloads, reload_errors, last_error } = geo.clone();
+    Databases {
+        files,
+        reloads,
+        reload_errors,
+        last_error: Some(last_error).filter(|error| !error.is_empty()),
     }
 }
 

@@ -131,6 +131,18 @@ const METRICS: &[Metric<Report>] = &[
         read: |report, out| out.put(&[], report.templates.errors),
     },
     Metric {
+        name: "thalweg_collect_database_reloads_total",
+        kind: Kind::Counter,
+        labels: &["result"],
+        help: "Reads of databases (--mmdb) that had changed, by result: loaded, or failed, after which the earlier contents stay.",
+        read: |report, out| {
+            if let Some(geo) = &report.geo {
+                out.put(&["loaded"], geo.reloads);
+                out.put(&["failed"], geo.reload_errors);
+            }
+        },
+    },
+    Metric {
         name: "thalweg_collect_store_rows_total",
         kind: Kind::Counter,
         labels: DATASET,

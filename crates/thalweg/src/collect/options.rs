@@ -60,6 +60,9 @@ pub enum RequestError {
     /// The certificates are invalid.
     #[error(transparent)]
     Tls(#[from] TlsError),
+    /// A database is invalid.
+    #[error("--mmdb: {0}")]
+    Geo(#[from] thalweg_records::geo::GeoError),
     /// An option is invalid.
     #[error("{flag}: {message}")]
     Option {

@@ -85,6 +85,7 @@ fn losses(report: &Report) -> String {
         (losses.connections_refused, "connections refused (see --connections-per-source)".to_owned()),
         (report.templates.sessions_left_out, "exporters whose templates were not saved: too many".to_owned()),
     ];
+    lines.push((counts.names_refused, "names of interfaces, VRFs or exporters refused: too many".to_owned()));
     let dropped = counts.each().filter_map(|(name, count)| Some((count, name.strip_prefix("dropped_")?)));
     lines.extend(dropped.map(|(count, reason)| (count, format!("dropped: {}", reason.replace('_', " ")))));
     for (store, of) in [(&report.flows, "records"), (&report.counters, "interface counters")] {
@@ -115,6 +116,9 @@ fn losses(report: &Report) -> String {
     }
     for error in [&report.flows, &report.counters].into_iter().filter_map(|store| store.last_error.as_ref()) {
         let _ = writeln!(text, "last error of the store: {error}");
+    }
+    if let Some(error) = report.geo.as_ref().map(|geo| &geo.last_error).filter(|error| !error.is_empty()) {
+        let _ = writeln!(text, "last error of a database, whose earlier contents stay: {error}");
     }
     if let Some(error) = &report.templates.last_error {
         let _ = writeln!(text, "last error of saved templates: {error}");

@@ -392,6 +392,8 @@ fn key_value(value: &Value) -> KeyValue {
     match value {
         Value::Address(address) => KeyValue::Text(address.to_string()),
         Value::Number(number) => KeyValue::Number(*number),
+        Value::Mac(mac) => KeyValue::Text(mac.to_string()),
+        Value::Name(name) => KeyValue::Text(name.text().to_owned()),
         Value::Format(format) => KeyValue::Text(format.name().to_owned()),
     }
 }

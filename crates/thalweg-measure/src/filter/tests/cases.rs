@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use serde::Deserialize;
+use thalweg_wire::flow_export::{LabelStack, Mac};
 use thalweg_wire::{Bytes, Nanos};
 
 use super::super::*;
@@ -66,6 +67,40 @@ pub(super) struct Record {
     /// Empty if there is none.
     pub(super) next_hop: String,
     pub(super) exporter: IpAddr,
+    pub(super) post_vlan_id: u16,
+    pub(super) customer_vlan_id: u16,
+    pub(super) src_mac: String,
+    pub(super) dst_mac: String,
+    pub(super) post_src_mac: String,
+    pub(super) post_dst_mac: String,
+    pub(super) min_ttl: u8,
+    pub(super) max_ttl: u8,
+    pub(super) forwarding_status: u8,
+    pub(super) post_tos: u8,
+    pub(super) mpls_labels: String,
+    pub(super) ingress_vrf_id: u32,
+    pub(super) egress_vrf_id: u32,
+    pub(super) bgp_next_hop: String,
+    pub(super) next_as: u32,
+    pub(super) previous_as: u32,
+    pub(super) observation_point_id: u64,
+    pub(super) exporter_name: String,
+    pub(super) ingress_interface_name: String,
+    pub(super) egress_interface_name: String,
+    pub(super) ingress_vrf_name: String,
+    pub(super) egress_vrf_name: String,
+    pub(super) src_country: String,
+    pub(super) dst_country: String,
+}
+
+/// Returns the number of a MAC address; 0 for the empty text.
+fn mac(text: &str) -> u64 {
+    text.parse().unwrap_or(Mac::NONE).number()
+}
+
+/// Returns an address. A flow without one is in no network.
+fn address_or_none(text: &str) -> IpAddr {
+    text.parse().unwrap_or(IpAddr::V6(std::net::Ipv6Addr::UNSPECIFIED))
 }
 
 impl FlowFields for Record {
@@ -90,6 +125,26 @@ impl FlowFields for Record {
             Field::VlanId => self.vlan_id.into(),
             Field::FlowDirection => self.flow_direction.into(),
             Field::ObservationDomainId => self.observation_domain_id.into(),
+            Field::ObservationPointId => self.observation_point_id,
+            Field::PostVlanId => self.post_vlan_id.into(),
+            Field::CustomerVlanId => self.customer_vlan_id.into(),
+            Field::SrcMac => mac(&self.src_mac),
+            Field::DstMac => mac(&self.dst_mac),
+            Field::PostSrcMac => mac(&self.post_src_mac),
+            Field::PostDstMac => mac(&self.post_dst_mac),
+            Field::MinTtl => self.min_ttl.into(),
+            Field::MaxTtl => self.max_ttl.into(),
+            Field::ForwardingStatus => self.forwarding_status.into(),
+            Field::PostTos => self.post_tos.into(),
+            Field::MplsLabel(position) => self.labels().entry(usize::from(position) - 1).label.into(),
+            Field::MplsExperimental(position) => {
+                self.labels().entry(usize::from(position) - 1).experimental.into()
+            }
+            Field::MplsBottom => self.labels().bottom().into(),
+            Field::IngressVrfId => self.ingress_vrf_id.into(),
+            Field::EgressVrfId => self.egress_vrf_id.into(),
+            Field::NextAs => self.next_as.into(),
+            Field::PreviousAs => self.previous_as.into(),
             _ => {
                 let duration = Nanos::from_micros(self.duration_us);
                 return Totals { bytes: Bytes(self.bytes), packets: self.packets, duration }.number(field);
@@ -102,12 +157,43 @@ impl FlowFields for Record {
             Field::SrcAddress => Some(self.src),
             Field::DstAddress => Some(self.dst),
             Field::Exporter => Some(self.exporter),
-            // A flow without next hop is in no network.
-            Field::NextHop => {
-                self.next_hop.parse().ok().or(Some(IpAddr::V6(std::net::Ipv6Addr::UNSPECIFIED)))
-            }
+            Field::NextHop => Some(address_or_none(&self.next_hop)),
+            Field::BgpNextHop => Some(address_or_none(&self.bgp_next_hop)),
             _ => None,
         }
+    }
+
+    fn text(&self, field: Field) -> Option<&str> {
+        Some(match field {
+            Field::ExporterName => &self.exporter_name,
+            Field::IngressInterfaceName => &self.ingress_interface_name,
+            Field::EgressInterfaceName => &self.egress_interface_name,
+            Field::IngressVrfName => &self.ingress_vrf_name,
+            Field::EgressVrfName => &self.egress_vrf_name,
+            Field::SrcCountry => &self.src_country,
+            Field::DstCountry => &self.dst_country,
+            _ => return None,
+        })
+    }
+}
+
+impl Record {
+    /// Returns a record without any value.
+    pub(super) fn unreported() -> Record {
+        let default = cases().default;
+        let cleared = default.into_iter().map(|(name, value)| {
+            let value = match value {
+                toml::Value::Integer(_) => 0.into(),
+                toml::Value::String(text) if text.parse::<IpAddr>().is_err() => "".into(),
+                address => address,
+            };
+            (name, value)
+        });
+        toml::Table::from_iter(cleared).try_into().unwrap()
+    }
+
+    fn labels(&self) -> LabelStack {
+        self.mpls_labels.parse().unwrap()
     }
 }
 

@@ -296,6 +296,7 @@ fn flow() -> impl Strategy<Value = Record> {
                 observation_domain_id: 0,
                 next_hop: String::new(),
                 exporter: IpAddr::V4(Ipv4Addr::LOCALHOST),
+                ..Record::unreported()
             }
         },
     )
@@ -304,7 +305,9 @@ fn flow() -> impl Strategy<Value = Record> {
 /// Generates texts from the words of the language, so that many of them parse.
 fn texts() -> impl Strategy<Value = String> {
     let words = "src dst or and not ( ) [ ] , in ip host net port as mask if proto tcp flags SA X any cheetah ipv4 next router \
-                 bytes packets bps duration 10.0.0.1 10/8 2001:db8::/32 255.0.0.0 80 10k 0x1b > <= != = observation domain id";
+                 bytes packets bps duration 10.0.0.1 10/8 2001:db8::/32 255.0.0.0 80 10k 0x1b > <= != = observation domain id \
+                 mac 2:0:0:0:0:1 in out vlan customer geo DE ttl min max fwdstat dropped mpls label1 exp2 eos ingress vrf name \
+                 bgpnext prev xe-0/0/1 \"to\" 'a'* x* a\"b point";
     let words: Vec<&str> = words.split_whitespace().collect();
     prop::collection::vec(prop::sample::select(words), 0..24).prop_map(|words| words.join(" "))
 }

@@ -13,7 +13,9 @@ const KEY: FlowKey = FlowKey::v4(0x0A00_0001, 0x0A00_0002, 40_000, 443, Protocol
 fn example(term: Term) -> String {
     let value = match term {
         Term::Any | Term::Ipv4 | Term::Ipv6 | Term::Cheetah => "",
-        Term::Host | Term::NextIp | Term::RouterIp => " 10.0.0.1",
+        Term::Host | Term::NextIp | Term::BgpNextIp | Term::RouterIp => " 10.0.0.1",
+        Term::Mac => " 02:00:00:00:00:01",
+        Term::Geo => " DE",
         Term::Net => " 10.0.0.0/8",
         Term::Flags => " S",
         Term::Proto => " tcp",

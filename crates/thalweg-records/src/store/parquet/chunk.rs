@@ -14,6 +14,9 @@ use parquet::errors::ParquetError;
 use parquet::file::statistics::Statistics;
 use parquet::schema::types::ColumnDescPtr;
 
+use thalweg_wire::flow_export::label_stack::MAX_LABELS;
+use thalweg_wire::flow_export::{Address, LabelStack, Mac, Name};
+
 use crate::schema::{Kind, Values};
 
 use super::compress::{self, Zstd};
@@ -127,6 +130,7 @@ impl Chunk {
                 above += u64::from(value > i64::MAX as u64);
                 value.min(i64::MAX as u64) as i64
             })),
+            Values::Unset(_, rows) => numbers.resize(rows, 0),
             values => panic!("deltas do not support {:?}", values.kind()),
         }
         let (min, max) = self.bounds.unwrap_or((i64::MAX, i64::MIN));
@@ -184,7 +188,7 @@ impl Chunk {
     fn statistics(&self) -> Statistics {
         let plain = self.dictionary.plain();
         match self.kind {
-            Kind::Address | Kind::Format | Kind::Text => {
+            Kind::Address | Kind::Format | Kind::Text | Kind::Name | Kind::Mac | Kind::Labels => {
                 let (min, max) = bounds(texts(plain), None);
                 let owned = |text: &[u8]| ByteArray::from(text.to_vec());
                 Statistics::byte_array(min.map(owned), max.map(owned), None, Some(0), false)
@@ -237,6 +241,10 @@ fn is_constant(values: Values<'_>) -> bool {
         Values::U16(values) => all_one(values),
         Values::U32(values) => all_one(values),
         Values::U64(values) => all_one(values),
+        Values::Name(values) => all_one(values),
+        Values::Mac(values) => all_one(values),
+        Values::Labels(values) => all_one(values),
+        Values::Unset(..) => true,
     }
 }
 
@@ -251,5 +259,27 @@ fn first(values: Values<'_>) -> Values<'_> {
         Values::U16(values) => Values::U16(&values[..1]),
         Values::U32(values) => Values::U32(&values[..1]),
         Values::U64(values) => Values::U64(&values[..1]),
+        Values::Name(values) => Values::Name(&values[..1]),
+        Values::Mac(values) => Values::Mac(&values[..1]),
+        Values::Labels(values) => Values::Labels(&values[..1]),
+        Values::Unset(kind, _) => unset(kind),
+    }
+}
+
+/// Returns the value of a row without one, in a sparse column of this kind.
+///
+/// # Panics
+/// If sparse columns cannot have this kind.
+pub(crate) fn unset(kind: Kind) -> Values<'static> {
+    match kind {
+        Kind::Address => Values::Address(&[Address::NONE]),
+        Kind::U8 => Values::U8(&[0]),
+        Kind::U16 => Values::U16(&[0]),
+        Kind::U32 => Values::U32(&[0]),
+        Kind::U64 => Values::U64(&[0]),
+        Kind::Name => Values::Name(&[Name::NONE]),
+        Kind::Mac => Values::Mac(&[Mac::NONE]),
+        Kind::Labels => Values::Labels(&[LabelStack([[0; 3]; MAX_LABELS])]),
+        Kind::Timestamp | Kind::Format | Kind::Text => unreachable!("no sparse column has {kind:?}"),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use thalweg_wire::flow_export::{Address, Format};
+use thalweg_wire::flow_export::{Address, Format, LabelStack};
 
 use crate::schema::dataset::Text;
 use crate::schema::{Kind, Values};
@@ -27,6 +27,7 @@ enum Numbers {
     Wide(Table<u64>),
     Addresses(Box<Addresses>),
     Texts(HashMap<Text, u32>),
+    Labels(HashMap<LabelStack, u32>),
 }
 
 impl Dictionary {
@@ -35,8 +36,9 @@ impl Dictionary {
             Kind::Format => Numbers::Direct(vec![0; Format::ALL.len()]),
             Kind::U8 => Numbers::Direct(vec![0; 1 << 8]),
             Kind::U16 => Numbers::Direct(vec![0; 1 << 16]),
-            Kind::U32 => Numbers::Narrow(Table::new()),
-            Kind::U64 | Kind::Timestamp => Numbers::Wide(Table::new()),
+            Kind::U32 | Kind::Name => Numbers::Narrow(Table::new()),
+            Kind::U64 | Kind::Timestamp | Kind::Mac => Numbers::Wide(Table::new()),
+            Kind::Labels => Numbers::Labels(HashMap::new()),
             Kind::Address => Numbers::Addresses(Box::default()),
             Kind::Text => Numbers::Texts(HashMap::new()),
         };
@@ -51,6 +53,7 @@ impl Dictionary {
             Numbers::Wide(table) => table.clear(),
             Numbers::Addresses(addresses) => addresses.clear(),
             Numbers::Texts(texts) => texts.clear(),
+            Numbers::Labels(stacks) => stacks.clear(),
         }
         self.entries = 0;
         self.plain.clear();
@@ -105,6 +108,24 @@ impl Dictionary {
                 let is_new = |index: usize| int64(plain, saturated(&values[index]) as i64);
                 table.number_all(values.iter().map(saturated), entries, ids, is_new);
                 return values.iter().map(|&value| u64::from(value > i64::MAX as u64)).sum();
+            }
+            (Values::Name(values), Numbers::Narrow(table)) => {
+                let is_new = |index: usize| name(plain, values[index].text());
+                table.number_all(values.iter().map(|name| name.number()), entries, ids, is_new);
+            }
+            (Values::Mac(values), Numbers::Wide(table)) => {
+                let is_new = |index: usize| name(plain, &values[index].to_string());
+                table.number_all(values.iter().map(|mac| mac.number()), entries, ids, is_new);
+            }
+            (Values::Labels(values), Numbers::Labels(stacks)) => {
+                for value in values {
+                    let is_new = || {
+                        name(plain, &value.to_string());
+                        *entries += 1;
+                        *entries - 1
+                    };
+                    ids.push(*stacks.entry(*value).or_insert_with(is_new));
+                }
             }
             (Values::Address(values), Numbers::Addresses(addresses)) => {
                 addresses.number(values, entries, ids, plain);

@@ -16,7 +16,7 @@
 //! | `pack` | bit packing |
 //! | `compress` | zstd |
 
-mod chunk;
+pub(crate) mod chunk;
 pub(crate) mod compress;
 pub(crate) mod delta;
 pub(crate) mod dictionary;
@@ -234,7 +234,7 @@ fn schema(columns: &[Column]) -> Result<TypePtr, ParquetError> {
     let fields = columns.iter().map(|column| {
         let (physical, logical) = match column.kind {
             Kind::Timestamp => (PhysicalType::INT64, Some(LogicalType::timestamp(true, TimeUnit::MICROS))),
-            Kind::Address | Kind::Format | Kind::Text => {
+            Kind::Address | Kind::Format | Kind::Text | Kind::Name | Kind::Mac | Kind::Labels => {
                 (PhysicalType::BYTE_ARRAY, Some(LogicalType::String))
             }
             Kind::U8 | Kind::U16 => (PhysicalType::INT32, None),

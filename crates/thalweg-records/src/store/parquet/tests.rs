@@ -29,6 +29,12 @@ fn field(values: Values<'_>, row: usize) -> Field {
         Values::U16(values) => Field::Int(values[row].into()),
         Values::U32(values) => Field::Long(values[row].into()),
         Values::U64(values) => Field::Long(values[row].try_into().unwrap_or(i64::MAX)),
+        Values::Name(values) => Field::Str(values[row].to_string()),
+        Values::Mac(values) => Field::Str(values[row].to_string()),
+        Values::Labels(values) => Field::Str(values[row].to_string()),
+        Values::Unset(Kind::U8 | Kind::U16, _) => Field::Int(0),
+        Values::Unset(Kind::U32 | Kind::U64, _) => Field::Long(0),
+        Values::Unset(..) => Field::Str(String::new()),
     }
 }
 

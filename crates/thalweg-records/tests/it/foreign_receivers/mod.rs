@@ -1,6 +1,7 @@
 //! Decodes our exports with nfcapd, nfdump and tshark.
 
 mod nfcapd;
+mod nfdump_fields;
 mod tshark;
 
 use std::process::Command;

@@ -41,10 +41,10 @@ impl Nfcapd {
         nfcapd
     }
 
-    /// Returns the sorted output of nfdump for these messages.
-    pub(crate) fn collect(mut self, messages: &Messages) -> Vec<String> {
+    /// Receives messages, and ends nfcapd. Its files are in the folder that this returns.
+    pub(crate) fn receive<'a>(&mut self, messages: impl IntoIterator<Item = &'a [u8]>) -> &Path {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        for message in messages.iter() {
+        for message in messages {
             socket.send_to(message, ("127.0.0.1", self.port)).unwrap();
         }
         self.wait_for("read its socket", |waiting| waiting == Some(0));
@@ -52,6 +52,12 @@ impl Nfcapd {
         let asked = Command::new("kill").arg(self.process.id().to_string()).status().unwrap();
         assert!(asked.success());
         self.process.wait().unwrap();
+        self.folder.path()
+    }
+
+    /// Returns the sorted output of nfdump for these messages.
+    pub(crate) fn collect(mut self, messages: &Messages) -> Vec<String> {
+        self.receive(messages.iter());
         let output = Command::new("nfdump")
             .args(["-q", "-N", "-6", "-o", COLUMNS, "-R"])
             .arg(self.folder.path())
@@ -96,6 +102,14 @@ impl Drop for Nfcapd {
 
 /// Returns the flows of nfcapd's files as our decoder reads them, in the form of nfdump's lines.
 fn decoded(folder: &Path) -> Vec<String> {
+    let batch = imported(folder);
+    let rows: Vec<Record> = (0..batch.len()).map(|row| batch.record(row)).collect();
+    assert!(rows.iter().all(|row| row.received_us > 0), "times of reception");
+    expected(&rows)
+}
+
+/// Returns the flows of nfcapd's files as our decoder reads them.
+pub(crate) fn imported(folder: &Path) -> RecordBatch {
     let (mut decoder, mut batch) = (Decoder::default(), RecordBatch::default());
     for path in Sources::find(&[folder.to_owned()]).unwrap().files {
         let bytes = std::fs::read(path).unwrap();
@@ -108,9 +122,7 @@ fn decoded(folder: &Path) -> Vec<String> {
             decoder.block(&bytes[begin..at], &mut batch).unwrap();
         }
     }
-    let rows: Vec<Record> = (0..batch.len()).map(|row| batch.record(row)).collect();
-    assert!(rows.iter().all(|row| row.received_us > 0), "times of reception");
-    expected(&rows)
+    batch
 }
 
 /// nfdump's lines without the counters of the output, which have no column.

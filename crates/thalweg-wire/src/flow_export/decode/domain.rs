@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use super::clock::{Clock, ExportTime, LastMessage, micros};
 use super::error::DecodeErrorKind;
+use super::held::Budget;
+use super::names::Names;
 use super::plan::Header;
 use super::reader::Reader;
 use super::sample_sequences::SampleSequences;
@@ -27,6 +29,7 @@ pub(super) struct DomainKey {
 pub(super) struct Domain {
     pub(super) templates: BTreeMap<u16, Template>,
     pub(super) sampling: Sampling,
+    pub(super) names: Names,
     pub(super) clock: Clock,
     pub(super) sequence: Sequence,
     pub(super) samples: SampleSequences,
@@ -40,6 +43,16 @@ pub(super) struct Domain {
     pub(super) restored_after: Option<LastMessage>,
     /// Changes of what a restart of the collector needs: templates and sampling intervals.
     pub(super) changes: u64,
+}
+
+/// What a decoder lends a domain to decode a data set.
+#[derive(Debug)]
+pub(super) struct Work<'a> {
+    /// The decoder's message number.
+    pub(super) message: u64,
+    pub(super) scratch: &'a mut Scratch,
+    /// The limit of names, of all sessions.
+    pub(super) name_budget: &'a mut Budget,
 }
 
 impl Domain {
@@ -71,9 +84,9 @@ impl Domain {
         }
     }
 
-    /// Discards restored templates and sampling intervals if the exporter has restarted too. Returns the number of
+    /// Discards restored templates, sampling intervals and names if the exporter has restarted too. Returns the number of
     /// templates. Call it with each message of NetFlow v9 or IPFIX.
-    pub(super) fn check_restored(&mut self, message: LastMessage) -> usize {
+    pub(super) fn check_restored(&mut self, message: LastMessage, names: &mut Budget) -> usize {
         self.last_message = message;
         let before = self.restored_after.take();
         if before.is_none_or(|before| before.is_continued_by(&message)) {
@@ -81,6 +94,7 @@ impl Domain {
         }
         let discarded = std::mem::take(&mut self.templates).len();
         self.sampling = Sampling::default();
+        self.names.clear(names);
         self.clock.system_init_ms = None;
         self.counts.templates_discarded += discarded as u64;
         self.changes += 1;
@@ -96,16 +110,19 @@ impl Domain {
         template_id: u16,
         set: Reader<'_>,
         header: &Header,
-        used: u64,
+        work: Work<'_>,
         into: &mut RecordBatch,
-        scratch: &mut Scratch,
     ) -> Result<Option<u64>, DecodeErrorKind> {
-        let Domain { templates, sampling, clock, counts, changes, .. } = self;
+        let Domain { templates, sampling, names, clock, counts, changes, .. } = self;
         let Some(template) = templates.get_mut(&template_id) else { return Ok(None) };
-        template.last_used = used;
+        let Work { message, scratch, name_budget } = work;
+        template.last_used = message;
         let summary = if template.is_options() {
-            template.decode_options(set, |options| {
+            template.decode_options(set, |options, named| {
                 *changes += u64::from(sampling.learn(options));
+                let learnt = names.learn(named, name_budget);
+                *changes += learnt.changed;
+                counts.names_refused += learnt.refused;
                 clock.system_init_ms = options.system_init_ms.or(clock.system_init_ms);
             })?
         } else {

@@ -1,5 +1,7 @@
 //! Maps information elements to columns (IANA "IPFIX Information Elements"; NetFlow v9 has the same numbers up to 127).
 
+use crate::flow_export::label_stack::MAX_LABELS;
+
 /// The enterprise number of reverse elements: IANA's elements for the other direction (RFC 5103 section 6.1).
 pub(super) const REVERSE: u32 = 29305;
 
@@ -42,10 +44,51 @@ pub(super) enum Column {
     SelectionSequence,
     IcmpType,
     IcmpCode,
+    // From here on sparse columns, which most exporters do not send.
+    SourceMac,
+    DestinationMac,
+    PostSourceMac,
+    PostDestinationMac,
+    PostVlanId,
+    CustomerVlanId,
+    MinimumTtl,
+    MaximumTtl,
+    ForwardingStatus,
+    PostClassOfService,
+    IngressVrfId,
+    EgressVrfId,
+    BgpNextHop,
+    NextAs,
+    PreviousAs,
+    ObservationPointId,
+    MplsLabel1,
+    MplsLabel2,
+    MplsLabel3,
+    MplsLabel4,
+    MplsLabel5,
+    MplsLabel6,
+    MplsLabel7,
+    MplsLabel8,
+    MplsLabel9,
+    MplsLabel10,
 }
 
-/// The number of columns.
+/// The number of columns that are not sparse.
 pub(super) const COLUMNS: usize = Column::IcmpCode as usize + 1;
+
+/// The entries of the MPLS label stack, top first.
+const MPLS_LABELS: [Column; MAX_LABELS] = [
+    Column::MplsLabel1,
+    Column::MplsLabel2,
+    Column::MplsLabel3,
+    Column::MplsLabel4,
+    Column::MplsLabel5,
+    Column::MplsLabel6,
+    Column::MplsLabel7,
+    Column::MplsLabel8,
+    Column::MplsLabel9,
+    Column::MplsLabel10,
+];
 
 /// The unit of a number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,11 +121,16 @@ pub(super) struct Role {
     pub(super) reverse: bool,
 }
 
-/// Returns the roles of an IANA element: none, one, or two (the time of an event is start and end).
+/// Returns the roles of an IANA element: none, one, or two (the time of an event is start and end, `ipTTL` is minimum and
+/// maximum).
 pub(super) fn roles(id: u16) -> impl Iterator<Item = Role> {
-    let also_end = matches!(id, 258 | 322..=325);
+    let also = match id {
+        258 | 322..=325 => Some(Column::FlowEnd),
+        192 => Some(Column::MaximumTtl),
+        _ => None,
+    };
     let first = role(id);
-    let second = first.filter(|_| also_end).map(|role| Role { column: Column::FlowEnd, ..role });
+    let second = first.zip(also).map(|(role, column)| Role { column, ..role });
     first.into_iter().chain(second)
 }
 
@@ -111,9 +159,8 @@ fn role(id: u16) -> Option<Role> {
         28 => plain(DestinationAddress, 1),
         15 => plain(NextHop, 0),
         62 => plain(NextHop, 1),
-        // bgpNextHopIPv4Address and IPv6.
-        18 => plain(NextHop, 2),
-        63 => plain(NextHop, 3),
+        18 => plain(BgpNextHop, 0),
+        63 => plain(BgpNextHop, 1),
         130 => plain(Exporter, 0),
         131 => plain(Exporter, 1),
         7 => plain(SourcePort, 0),
@@ -142,9 +189,27 @@ fn role(id: u16) -> Option<Role> {
         13 => plain(DestinationPrefixLength, 0),
         30 => plain(DestinationPrefixLength, 1),
         58 => plain(VlanId, 0),
-        // dot1qVlanId, postVlanId.
+        // dot1qVlanId.
         243 => plain(VlanId, 1),
-        59 => plain(VlanId, 2),
+        59 => plain(PostVlanId, 0),
+        // postDot1qVlanId.
+        254 => plain(PostVlanId, 1),
+        245 => plain(CustomerVlanId, 0),
+        56 => plain(SourceMac, 0),
+        80 => plain(DestinationMac, 0),
+        81 => plain(PostSourceMac, 0),
+        57 => plain(PostDestinationMac, 0),
+        52 => plain(MinimumTtl, 0),
+        53 => plain(MaximumTtl, 0),
+        192 => plain(MinimumTtl, 1),
+        55 => plain(PostClassOfService, 0),
+        70..=79 => plain(MPLS_LABELS[usize::from(id) - 70], 0),
+        89 => plain(ForwardingStatus, 0),
+        128 => plain(NextAs, 0),
+        129 => plain(PreviousAs, 0),
+        138 => plain(ObservationPointId, 0),
+        234 => plain(IngressVrfId, 0),
+        235 => plain(EgressVrfId, 0),
         61 => plain(FlowDirection, 0),
         136 => plain(FlowEndReason, 0),
         239 => plain(BiflowDirection, 0),
@@ -179,6 +244,16 @@ fn role(id: u16) -> Option<Role> {
 }
 
 impl Column {
+    /// Whether most exporters do not send it, so that the batch's column is sparse.
+    pub(super) fn is_sparse(self) -> bool {
+        self >= Column::SourceMac
+    }
+
+    /// Returns the position in the MPLS label stack, from 0.
+    pub(super) fn label_position(self) -> Option<usize> {
+        MPLS_LABELS.iter().position(|&label| label == self)
+    }
+
     /// Returns the column that a forward value has in the reverse row; `None` if the value does not apply to both
     /// directions.
     pub(super) fn reversed(self) -> Option<Column> {
@@ -197,7 +272,18 @@ impl Column {
             Exporter | Protocol | IcmpTypeCode | IcmpType | IcmpCode | VlanId | FlowEndReason
             | SamplingInterval | Selector | SelectionSequence | FlowStart | FlowEnd | Duration
             | SystemInitTime | BiflowDirection => Some(self),
+            SourceMac => Some(DestinationMac),
+            DestinationMac => Some(SourceMac),
+            IngressVrfId => Some(EgressVrfId),
+            EgressVrfId => Some(IngressVrfId),
+            NextAs => Some(PreviousAs),
+            PreviousAs => Some(NextAs),
+            CustomerVlanId | ObservationPointId => Some(self),
             NextHop | Octets | Packets | TcpFlags | ClassOfService | FlowDirection => None,
+            PostSourceMac | PostDestinationMac | PostVlanId | PostClassOfService | BgpNextHop => None,
+            MinimumTtl | MaximumTtl | ForwardingStatus => None,
+            MplsLabel1 | MplsLabel2 | MplsLabel3 | MplsLabel4 | MplsLabel5 => None,
+            MplsLabel6 | MplsLabel7 | MplsLabel8 | MplsLabel9 | MplsLabel10 => None,
         }
     }
 }

@@ -16,6 +16,9 @@ pub struct Limits {
     /// The maximum number of fields per template; longer ones are rejected. Default 512: IANA has assigned about as
     /// many elements.
     pub template_fields: usize,
+    /// The maximum number of names of interfaces and VRFs, in all sessions; further ones are refused, and counted. Default
+    /// 262,144: a thousand routers with 256 interfaces each, about 12 MiB.
+    pub names: usize,
     /// The maximum bytes of data held for missing templates, per session. Default 256 KiB.
     pub held_bytes: usize,
     /// The maximum bytes of data held for missing templates, in all sessions. Default 16 MiB.
@@ -39,6 +42,7 @@ impl Default for Limits {
             domains: 256,
             templates: 2048,
             template_fields: 512,
+            names: 1 << 18,
             held_bytes: 256 << 10,
             total_held_bytes: 16 << 20,
             held_for: Nanos::from_secs(600),

@@ -14,13 +14,15 @@
 //! |---|---|
 //! | `sets`, `netflow5`, `sflow` | message headers and structure |
 //! | `template`, `element`, `plan`, `place`, `matrix` | templates, each compiled once to a plan: the bytes of a record for each column. A set is a matrix of bytes that is read column by column; variable-length records are first copied to rows of equal length |
+//! | `sparse_columns` | columns that most exporters do not send |
 //! | `layers` | records with the headers of a tunnel and of the packet in it |
 //! | `packet_header`, `packet_section` | sampled packets: of sFlow, and in IPFIX elements |
 //! | `session`, `domain`, `held` | state within [`Limits`], and data that arrived before their template |
 //! | `clock` | absolute times |
 //! | `sequence` | losses |
 //! | `sampling` | sampling intervals from options records |
-//! | `saved` | templates and sampling intervals that outlive the collector |
+//! | `names` | names of interfaces, VRFs and exporters from options records |
+//! | `saved` | templates, sampling intervals and names that outlive the collector |
 //!
 //! **Times.** NetFlow v5 and v9 use the uptime of the exporter: the header contains its clock and its uptime at the
 //! time of sending. The uptime of a flow is at most a minute ahead of the header's; otherwise it is in the past,
@@ -49,6 +51,7 @@ mod held;
 mod layers;
 mod limits;
 mod matrix;
+mod names;
 mod netflow5;
 mod packet_header;
 mod packet_section;
@@ -62,6 +65,7 @@ mod sequence;
 mod session;
 mod sets;
 mod sflow;
+mod sparse_columns;
 mod statistics;
 mod template;
 
@@ -113,6 +117,7 @@ pub struct Decoder {
     decapsulate: bool,
     sessions: HashMap<(SocketAddr, Transport), Session>,
     budget: Budget,
+    name_budget: Budget,
     scratch: Scratch,
     netflow5: Template,
     /// The number of messages so far.
@@ -138,6 +143,7 @@ impl Decoder {
             decapsulate: false,
             sessions: HashMap::new(),
             budget: Budget { used: 0, limit: limits.total_held_bytes },
+            name_budget: Budget { used: 0, limit: limits.names },
             scratch: Scratch::default(),
             netflow5: netflow5::template(),
             number: 0,
@@ -221,6 +227,7 @@ impl Decoder {
         let mut context = Context {
             limits: &self.limits,
             budget: &mut self.budget,
+            name_budget: &mut self.name_budget,
             scratch: &mut self.scratch,
             netflow5: &self.netflow5,
             received,
@@ -260,7 +267,7 @@ impl Decoder {
     fn drop_session(&mut self, key: (SocketAddr, Transport)) {
         if let Some(session) = self.sessions.remove(&key) {
             self.ended_changes += session.changes() + 1;
-            self.totals.gone += session.end(&mut self.budget);
+            self.totals.gone += session.end(&mut self.budget, &mut self.name_budget);
         }
     }
 
@@ -293,14 +300,14 @@ impl Decoder {
         self.sessions.contains_key(&(from, Transport::Datagram))
     }
 
-    /// Returns a number that changes whenever templates or sampling intervals of sessions over UDP change, except by a
+    /// Returns a number that changes whenever templates, sampling intervals or names of sessions over UDP change, except by a
     /// refresh.
     pub fn saved_version(&self) -> u64 {
         let datagrams = self.sessions.iter().filter(|((_, transport), _)| *transport == Transport::Datagram);
         self.ended_changes + datagrams.map(|(_, session)| session.changes()).sum::<u64>()
     }
 
-    /// Returns the sessions over UDP that have templates or sampling intervals, the last heard first.
+    /// Returns the sessions over UDP that have templates, sampling intervals or names, the last heard first.
     pub fn saved(&self) -> Vec<SavedSession> {
         let datagrams = self.sessions.iter().filter(|((_, transport), _)| *transport == Transport::Datagram);
         let saved = datagrams.map(|(&(from, _), session)| SavedSession {
@@ -325,7 +332,8 @@ impl Decoder {
         let mut session = Session::new(Transport::Datagram);
         session.last_received = saved.received;
         session.last_used = self.number;
-        saved.domains.into_iter().for_each(|domain| session.restore(domain, &self.limits, now));
+        let (limits, names) = (&self.limits, &mut self.name_budget);
+        saved.domains.into_iter().for_each(|domain| session.restore(domain, limits, now, names));
         self.sessions.insert((saved.from, Transport::Datagram), session);
     }
 

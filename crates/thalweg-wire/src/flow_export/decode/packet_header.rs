@@ -1,6 +1,6 @@
 //! Parses the first bytes of a sampled packet into a row: of sFlow's raw headers, and of IPFIX packet sections.
 
-use crate::flow_export::Record;
+use crate::flow_export::{LabelStack, Mac, Record};
 use crate::packet::PacketNotes;
 use crate::parse::{Parser, Unparsed, is_udp_tunnel};
 use crate::protocol::Protocol;
@@ -34,7 +34,14 @@ pub(super) fn row(frame: &Frame<'_>, decapsulate: bool) -> Result<Record, NoPack
     };
     Ok(match inner {
         None => outer,
-        Some(inner) if decapsulate => Record { vlan_id: outer.vlan_id, ..flow(&inner) },
+        Some(inner) if decapsulate => Record {
+            vlan_id: outer.vlan_id,
+            customer_vlan_id: outer.customer_vlan_id,
+            source_mac: outer.source_mac,
+            destination_mac: outer.destination_mac,
+            mpls_labels: outer.mpls_labels,
+            ..flow(&inner)
+        },
         Some(inner) => with_inner(outer, &flow(&inner)),
     })
 }
@@ -60,6 +67,12 @@ fn forwarded(packet: &Packet, frame: &Frame<'_>) -> Record {
     let is_icmp = ICMP.contains(&packet.key.protocol.0);
     Record {
         vlan_id: outer.vlan_id,
+        customer_vlan_id: outer.customer_vlan_id,
+        source_mac: outer.source_mac,
+        destination_mac: outer.destination_mac,
+        mpls_labels: outer.mpls_labels,
+        minimum_ttl: outer.ttl,
+        maximum_ttl: outer.ttl,
         class_of_service: outer.class_of_service,
         icmp_type_code: if is_icmp { outer.icmp_type_code } else { 0 },
         ..flow(packet)
@@ -110,7 +123,12 @@ const MAX_LABELS: usize = 16;
 /// Fields that a [`Packet`] does not contain, from the link layer and the first IP header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Outer {
+    source_mac: Mac,
+    destination_mac: Mac,
     vlan_id: u16,
+    customer_vlan_id: u16,
+    mpls_labels: LabelStack,
+    ttl: u8,
     class_of_service: u8,
     icmp_type_code: u16,
 }
@@ -122,55 +140,79 @@ impl Outer {
             LinkType::Ipv6 => (IPV6, 0),
             _ => (u16_at(frame.bytes, 12), 14),
         };
-        let (vlan_id, ethertype, offset) = skip_tags(frame.bytes, ethertype, offset);
-        let (ethertype, offset) = skip_labels(frame.bytes, ethertype, offset);
+        let (destination_mac, source_mac) = match offset {
+            0 => (Mac::NONE, Mac::NONE),
+            _ => (mac_at(frame.bytes, 0), mac_at(frame.bytes, 6)),
+        };
+        let ([vlan_id, customer_vlan_id], ethertype, offset) = skip_tags(frame.bytes, ethertype, offset);
+        let (mpls_labels, ethertype, offset) = skip_labels(frame.bytes, ethertype, offset);
         let ip = frame.bytes.get(offset..).unwrap_or_default();
-        let (class_of_service, icmp_type_code) = match (ethertype, ip) {
+        let byte = |offset: usize| ip.get(offset).copied().unwrap_or(0);
+        let (class_of_service, ttl, icmp_type_code) = match (ethertype, ip) {
             (IPV4, [version, class, ..]) => {
                 let is_first = u16_at(ip, 6) & 0x1FFF == 0;
-                (*class, if is_first { u16_at(ip, usize::from(version & 0x0F) * 4) } else { 0 })
+                (*class, byte(8), if is_first { u16_at(ip, usize::from(version & 0x0F) * 4) } else { 0 })
             }
             (IPV6, [version, class, ..]) => {
                 let is_icmp = ip.get(6) == Some(&58);
-                (version << 4 | class >> 4, if is_icmp { u16_at(ip, 40) } else { 0 })
+                (version << 4 | class >> 4, byte(7), if is_icmp { u16_at(ip, 40) } else { 0 })
             }
-            _ => (0, 0),
+            _ => (0, 0, 0),
         };
-        Outer { vlan_id, class_of_service, icmp_type_code }
+        Outer {
+            source_mac,
+            destination_mac,
+            vlan_id,
+            customer_vlan_id,
+            mpls_labels,
+            ttl,
+            class_of_service,
+            icmp_type_code,
+        }
     }
 }
 
-/// Skips VLAN tags. Returns the outermost VLAN, the EtherType after the tags, and the offset after that.
-fn skip_tags(bytes: &[u8], mut ethertype: u16, mut offset: usize) -> (u16, u16, usize) {
-    let mut vlan_id = None;
-    for _ in 0..MAX_TAGS {
+/// Skips VLAN tags. Returns the two outermost VLANs, the EtherType after the tags, and the offset after that.
+fn skip_tags(bytes: &[u8], mut ethertype: u16, mut offset: usize) -> ([u16; 2], u16, usize) {
+    let mut vlan_ids = [0; 2];
+    for tag in 0..MAX_TAGS {
         if !TAGS.contains(&ethertype) {
             break;
         }
-        vlan_id.get_or_insert(u16_at(bytes, offset) & 0x0FFF);
+        if let Some(vlan_id) = vlan_ids.get_mut(tag) {
+            *vlan_id = u16_at(bytes, offset) & 0x0FFF;
+        }
         ethertype = u16_at(bytes, offset + 2);
         offset += 4;
     }
-    (vlan_id.unwrap_or(0), ethertype, offset)
+    (vlan_ids, ethertype, offset)
 }
 
-/// Skips MPLS labels (RFC 3032). Returns the EtherType of the IP version after them, and its offset.
-fn skip_labels(bytes: &[u8], ethertype: u16, mut offset: usize) -> (u16, usize) {
+/// Skips MPLS labels (RFC 3032). Returns them, the EtherType of the IP version after them, and its offset.
+fn skip_labels(bytes: &[u8], ethertype: u16, mut offset: usize) -> (LabelStack, u16, usize) {
+    let mut labels = LabelStack::default();
     if !MPLS.contains(&ethertype) {
-        return (ethertype, offset);
+        return (labels, ethertype, offset);
     }
-    for _ in 0..MAX_LABELS {
-        let is_last = bytes.get(offset + 2).is_none_or(|byte| byte & 1 != 0);
+    for position in 0..MAX_LABELS {
+        let entry = bytes.get(offset..).and_then(|left| left.first_chunk::<3>());
+        if let (Some(slot), Some(entry)) = (labels.0.get_mut(position), entry) {
+            *slot = *entry;
+        }
         offset += 4;
-        if is_last {
+        if entry.is_none_or(|[.., low]| low & 1 != 0) {
             break;
         }
     }
     match bytes.get(offset).map(|version| version >> 4) {
-        Some(4) => (IPV4, offset),
-        Some(6) => (IPV6, offset),
-        _ => (0, offset),
+        Some(4) => (labels, IPV4, offset),
+        Some(6) => (labels, IPV6, offset),
+        _ => (labels, 0, offset),
     }
+}
+
+fn mac_at(bytes: &[u8], offset: usize) -> Mac {
+    bytes.get(offset..).and_then(|left| left.first_chunk()).map_or(Mac::NONE, |&bytes| Mac(bytes))
 }
 
 /// Reads a number; 0 beyond the captured bytes.

@@ -136,6 +136,11 @@ impl PacketSection {
     }
 }
 
+/// Returns a reported value, or else that of the packet.
+fn or<T: Default + PartialEq>(reported: T, of_packet: T) -> T {
+    if reported == T::default() { of_packet } else { reported }
+}
+
 /// Adds the headers of a sampled packet to a row of its template's other elements.
 pub(super) fn join(row: Record, packet: &Record, plan: &Plan) -> Record {
     Record {
@@ -155,9 +160,26 @@ pub(super) fn join(row: Record, packet: &Record, plan: &Plan) -> Record {
         next_hop: row.next_hop,
         source_prefix_length: row.source_prefix_length,
         destination_prefix_length: row.destination_prefix_length,
-        vlan_id: if row.vlan_id == 0 { packet.vlan_id } else { row.vlan_id },
+        vlan_id: or(row.vlan_id, packet.vlan_id),
         flow_direction: row.flow_direction,
         flow_end_reason: row.flow_end_reason,
+        customer_vlan_id: or(row.customer_vlan_id, packet.customer_vlan_id),
+        source_mac: or(row.source_mac, packet.source_mac),
+        destination_mac: or(row.destination_mac, packet.destination_mac),
+        mpls_labels: or(row.mpls_labels, packet.mpls_labels),
+        minimum_ttl: or(row.minimum_ttl, packet.minimum_ttl),
+        maximum_ttl: or(row.maximum_ttl, packet.maximum_ttl),
+        post_source_mac: row.post_source_mac,
+        post_destination_mac: row.post_destination_mac,
+        post_vlan_id: row.post_vlan_id,
+        post_class_of_service: row.post_class_of_service,
+        forwarding_status: row.forwarding_status,
+        ingress_vrf_id: row.ingress_vrf_id,
+        egress_vrf_id: row.egress_vrf_id,
+        bgp_next_hop: row.bgp_next_hop,
+        next_as: row.next_as,
+        previous_as: row.previous_as,
+        observation_point_id: row.observation_point_id,
         ..*packet
     }
 }

@@ -9,6 +9,7 @@ use super::layers::Layers;
 use super::matrix::{Matrix, big_endian};
 use super::place::{Place, address, is_unspecified};
 use super::sampling::{Sampling, SelectedBy};
+use super::sparse_columns;
 use crate::flow_export::batch::UNKNOWN_DIRECTION;
 use crate::flow_export::{Address, Format, RecordBatch};
 
@@ -40,6 +41,8 @@ pub(super) struct Plan {
     places: [Place; COLUMNS],
     /// Alternative positions for unspecified values, in order of preference.
     others: Vec<(Column, Place)>,
+    /// All positions of sparse columns, in order of preference.
+    sparse: Vec<(Column, Place)>,
     /// The headers of a tunnel and of the packet in it.
     layers: Option<Layers>,
     part: FlowPart,
@@ -117,6 +120,7 @@ fn slot(column: Column, batch: &mut RecordBatch) -> Option<Slot<'_>> {
         | Column::SelectionSequence
         | Column::IcmpType
         | Column::IcmpCode => return None,
+        sparse => unreachable!("{sparse:?} is a sparse column"),
     })
 }
 
@@ -142,7 +146,10 @@ impl Plan {
     fn of(mut sources: Vec<(Column, u8, Place)>, part: FlowPart) -> Plan {
         sources.sort_by_key(|&(column, rank, _)| (column, rank));
         let layers = Layers::of(&sources);
-        let mut plan = Plan { places: [Place::default(); COLUMNS], others: Vec::new(), layers, part };
+        let (sparse, sources): (Vec<_>, Vec<_>) =
+            sources.into_iter().partition(|(column, ..)| column.is_sparse());
+        let sparse = sparse.into_iter().map(|(column, _, place)| (column, place)).collect();
+        let mut plan = Plan { places: [Place::default(); COLUMNS], others: Vec::new(), sparse, layers, part };
         for (column, _, place) in sources {
             match &mut plan.places[column as usize] {
                 free if free.length == 0 => *free = place,
@@ -201,6 +208,10 @@ impl Plan {
             self.extend(column, records, header, into);
         }
         into.resize_inner(rows);
+        into.resize_sparse(rows);
+        for &(column, place) in &self.sparse {
+            sparse_columns::fill(column, place, first, records, into);
+        }
         self.extend_biflow_direction(records, &mut into.biflow_direction);
         self.override_constants(first, records, into);
         for &(column, place) in &self.others {

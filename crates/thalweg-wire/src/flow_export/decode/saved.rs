@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! session  = address: u8 4 or 6, its bytes; u16 port; i64 received; u32 domains; domain*
-//! domain   = u8 format, u32 id, u128 exporter, last message, i64 system init time, sampling, u32 templates, template*
+//! domain   = u8 format, u32 id, u128 exporter, last message, i64 system init time, sampling, names, u32 templates, template*
 //! template = u8 options, i64 received, u32 length, template record as received
 //! ```
 //!
@@ -20,6 +20,7 @@ use super::clock::LastMessage;
 use super::domain::DomainKey;
 use super::error::DecodeErrorKind;
 use super::limits::Limits;
+use super::names::Names;
 use super::reader::Reader;
 use super::sampling::Sampling;
 use super::template::SavedTemplate;
@@ -41,6 +42,7 @@ pub(super) struct SavedDomain {
     pub(super) last: LastMessage,
     pub(super) system_init_ms: Option<i64>,
     pub(super) sampling: Sampling,
+    pub(super) names: Names,
     pub(super) templates: Vec<SavedTemplate>,
 }
 
@@ -116,6 +118,7 @@ impl SavedDomain {
         into.extend(self.last.sequence.to_be_bytes());
         into.extend(self.system_init_ms.unwrap_or(0).to_be_bytes());
         self.sampling.encode(into);
+        self.names.encode(into);
         into.extend((self.templates.len() as u32).to_be_bytes());
         self.templates.iter().for_each(|template| encode_template(template, into));
     }
@@ -138,8 +141,9 @@ impl SavedDomain {
         let last = LastMessage { received, uptime_ms, sequence: reader.u32()? };
         let system_init_ms = Some(i64::from_be_bytes(reader.array()?)).filter(|&ms| ms > 0);
         let sampling = Sampling::decode(reader)?;
+        let names = Names::decode(reader)?;
         let templates = (0..reader.u32()?).map(|_| decode_template(reader)).collect::<Result<_, _>>()?;
-        Ok(SavedDomain { key, last, system_init_ms, sampling, templates })
+        Ok(SavedDomain { key, last, system_init_ms, sampling, names, templates })
     }
 }
 

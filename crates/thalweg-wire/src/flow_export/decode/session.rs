@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::clock::{ExportTime, LastMessage, micros};
-use super::domain::{Domain, DomainKey};
+use super::domain::{Domain, DomainKey, Work};
 use super::error::DecodeErrorKind;
 use super::held::{Budget, HeldSet, HeldSets};
 use super::limits::Limits;
+use super::names::Names;
 use super::netflow5;
 use super::plan::Header;
 use super::reader::Reader;
@@ -38,6 +39,8 @@ pub(super) struct Session {
 pub(super) struct Context<'a> {
     pub(super) limits: &'a Limits,
     pub(super) budget: &'a mut Budget,
+    /// The limit of names, of all sessions.
+    pub(super) name_budget: &'a mut Budget,
     pub(super) scratch: &'a mut Scratch,
     pub(super) netflow5: &'a Template,
     pub(super) received: Timestamp,
@@ -47,6 +50,12 @@ pub(super) struct Context<'a> {
     pub(super) sampling_interval: u32,
     /// Whether rows describe the packets in tunnels.
     pub(super) decapsulate: bool,
+}
+
+impl Context<'_> {
+    fn work(&mut self) -> Work<'_> {
+        Work { message: self.number, scratch: self.scratch, name_budget: self.name_budget }
+    }
 }
 
 impl Session {
@@ -136,8 +145,10 @@ impl Session {
         let domain = self.domain(key, context.limits)?;
         domain.note_message(message.export, context.received, context.sampling_interval);
         let (uptime_ms, sequence) = (message.export.uptime_ms, message.sequence);
-        let discarded =
-            domain.check_restored(LastMessage { received: context.received, uptime_ms, sequence });
+        let discarded = domain.check_restored(
+            LastMessage { received: context.received, uptime_ms, sequence },
+            context.name_budget,
+        );
         self.templates -= discarded;
         let first = into.flows.len();
         let records = message.check().and_then(|()| self.decode_sets(message, context, &mut into.flows));
@@ -192,7 +203,12 @@ impl Session {
     ) -> Result<Option<u64>, DecodeErrorKind> {
         self.drop_expired_template(key, set.id, context);
         let domain = self.domains.get_mut(&key).expect("the domain exists since the header was decoded");
-        let found = domain.data(set.id, set.content, header, context.number, into, context.scratch)?;
+        let first = into.len();
+        let found = domain.data(set.id, set.content, header, context.work(), into)?;
+        if into.len() > first {
+            self.apply_names(key, first, into);
+        }
+        let domain = self.domains.get_mut(&key).expect("the domain exists since the header was decoded");
         if found.is_none() {
             domain.counts.held_sets += 1;
             let held = HeldSet {
@@ -277,16 +293,25 @@ impl Session {
         context: &mut Context<'_>,
         into: &mut RecordBatch,
     ) {
+        let before = into.len();
         let domain = self.domains.get_mut(&key).expect("the domain exists since the header was decoded");
         for held in self.held.release(key, template_id, context.budget) {
             domain.counts.released_sets += 1;
             let first = into.len();
             let set = Reader::at("held set", &held.bytes, held.offset);
-            if domain.data(template_id, set, &held.header, context.number, into, context.scratch).is_err() {
+            if domain.data(template_id, set, &held.header, context.work(), into).is_err() {
                 into.truncate(first);
                 domain.counts.dropped_malformed += 1;
             }
         }
+        self.apply_names(key, before, into);
+    }
+
+    /// Fills the names of rows of a domain.
+    fn apply_names(&self, key: DomainKey, first: usize, into: &mut RecordBatch) {
+        let whole = DomainKey { observation_domain_id: 0, ..key };
+        let whole = self.domains.get(&whole).filter(|_| whole != key).map(|domain| &domain.names);
+        self.domains[&key].names.apply(whole, first, into);
     }
 
     /// Withdraws templates (RFC 7011 section 8.1). Over UDP a withdrawal is ignored (section 8.4), because it may be
@@ -352,21 +377,36 @@ impl Session {
             last: domain.restored_after.unwrap_or(domain.last_message),
             system_init_ms: domain.clock.system_init_ms,
             sampling: domain.sampling.clone(),
+            names: domain.names.clone(),
             templates: domain.templates.values().map(Template::saved).collect(),
         };
         let has_state = |(_, domain): &(&DomainKey, &Domain)| {
-            !domain.templates.is_empty() || domain.sampling != Sampling::default()
+            !domain.templates.is_empty()
+                || domain.sampling != Sampling::default()
+                || domain.names != Names::default()
         };
         self.domains.iter().filter(has_state).map(saved).collect()
     }
 
-    /// Adds a saved domain: its templates that have not expired, and its sampling intervals.
-    pub(super) fn restore(&mut self, saved: SavedDomain, limits: &Limits, now: Timestamp) {
+    /// Adds a saved domain: its templates that have not expired, its sampling intervals and names.
+    pub(super) fn restore(
+        &mut self,
+        saved: SavedDomain,
+        limits: &Limits,
+        now: Timestamp,
+        names: &mut Budget,
+    ) {
         let room = limits.templates.saturating_sub(self.templates);
         let Ok(domain) = self.domain(saved.key, limits) else { return };
         domain.restored_after = Some(saved.last);
         domain.last_received = saved.last.received;
         domain.sampling = saved.sampling;
+        if names.used + saved.names.len() <= names.limit {
+            names.used += saved.names.len();
+            domain.names = saved.names;
+        } else {
+            domain.counts.names_refused += saved.names.len() as u64;
+        }
         domain.clock.system_init_ms = saved.system_init_ms;
         let is_valid = |template: &&SavedTemplate| now.since(template.defined) <= limits.template_lifetime;
         let compiled = saved
@@ -383,8 +423,9 @@ impl Session {
     }
 
     /// Ends the session, drops its held sets, and returns the sum of its counts.
-    pub(super) fn end(mut self, budget: &mut Budget) -> Counts {
+    pub(super) fn end(mut self, budget: &mut Budget, names: &mut Budget) -> Counts {
         self.drop_held(budget);
+        self.domains.values_mut().for_each(|domain| domain.names.clear(names));
         let mut sum = Counts::default();
         self.domains.values().for_each(|domain| sum += domain.counts);
         sum

@@ -106,6 +106,9 @@ counts! {
     templates_restored,
     /// Restored templates discarded because the exporter has restarted too.
     templates_discarded,
+    /// Refused names of interfaces, VRFs and exporters: more than [`Limits::names`](super::Limits::names), or than the
+    /// process keeps ([`Name::of`](crate::flow_export::Name::of)).
+    names_refused,
     /// Data sets held for their template.
     held_sets,
     /// Held sets that were decoded later.

@@ -4,6 +4,7 @@ use super::element::{Column, REVERSE, Role, Unit, roles};
 use super::error::DecodeErrorKind;
 use super::field::Field;
 use super::matrix::Matrix;
+use super::names::NameOptions;
 use super::packet_header::NoPacket;
 use super::packet_section::{PacketSection, join};
 use super::place::Place;
@@ -360,12 +361,15 @@ impl Template {
     pub(super) fn decode_options(
         &self,
         mut set: Reader<'_>,
-        mut learn: impl FnMut(&Options),
+        mut learn: impl FnMut(&Options, &NameOptions<'_>),
     ) -> Result<SetSummary, DecodeErrorKind> {
         let mut found = SetSummary::default();
-        let mut options = Options::default();
-        while self.record(&mut set, |field, bytes| options.field(field, bytes))? {
-            learn(&std::mem::take(&mut options));
+        let (mut options, mut names) = (Options::default(), NameOptions::default());
+        while self.record(&mut set, |field, bytes| {
+            options.field(field, bytes);
+            names.field(field, bytes);
+        })? {
+            learn(&std::mem::take(&mut options), &std::mem::take(&mut names));
             found.data_records += 1;
             found.option_records += 1;
         }
@@ -493,9 +497,11 @@ fn roles_of(field: Field) -> impl Iterator<Item = Role> {
     let id = if matches!(field.enterprise, 0 | REVERSE) { field.id } else { 0 };
     let reverse = field.enterprise == REVERSE;
     let fits = move |role: &Role| match (role.column, role.unit) {
-        (Column::Exporter | Column::SourceAddress | Column::DestinationAddress | Column::NextHop, _) => {
-            field.length == 4 || field.length == 16
-        }
+        (Column::Exporter | Column::SourceAddress | Column::DestinationAddress, _)
+        | (Column::NextHop | Column::BgpNextHop, _) => field.length == 4 || field.length == 16,
+        (Column::SourceMac | Column::DestinationMac, _)
+        | (Column::PostSourceMac | Column::PostDestinationMac, _) => field.length == 6,
+        (column, _) if column.label_position().is_some() => field.length == 3,
         (_, Unit::Ntp) => field.length == 8,
         // Longer than 8 bytes is beyond RFC 7011, but some exporters pad counters to 16.
         _ => (1..=16).contains(&field.length),

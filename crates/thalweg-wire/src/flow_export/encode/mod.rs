@@ -18,7 +18,8 @@
 //! - `sampling_interval` is sent whenever it changes. Zero (unknown) cannot be sent: rows with zero get the last
 //!   interval.
 //! - An IPv4 flow without next hop gets 0.0.0.0, as routers send it.
-//! - The packet in a tunnel (the `inner_` columns) is not sent, and counted ([`Misfits`]).
+//! - The packet in a tunnel (the `inner_` columns), and the sparse columns (MAC addresses, MPLS labels, VRFs, ...) are not
+//!   sent, and counted ([`Misfits`]). Names and countries are not sent, because a collector derives them.
 //! - v5 has no IPv6, VLANs, directions and end reasons, and narrower counters, interfaces, AS numbers and intervals.
 //!   Losses are counted ([`Misfits`]); a 32-bit AS number becomes AS_TRANS.
 //!

@@ -105,7 +105,8 @@ impl Encoder {
                 into.bytes.resize(start + HEADER_LENGTH, 0);
                 sampling = row_sampling;
             }
-            self.misfits.values += u64::from(record.has_inner_packet());
+            self.misfits.values +=
+                u64::from(record.has_inner_packet()) + u64::from(record.has_sparse_values());
             let bytes = self.record(&record, source, destination, now_ms);
             into.bytes.extend_from_slice(&bytes);
             contents.count(&record);

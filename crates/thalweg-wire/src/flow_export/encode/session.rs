@@ -171,7 +171,7 @@ impl<D: Dialect> Session<D> {
             Kind::write_reverse(reverse, to);
             self.draft.contents.count(reverse);
         }
-        self.misfits.values += u64::from(record.has_inner_packet());
+        self.misfits.values += u64::from(record.has_inner_packet()) + u64::from(record.has_sparse_values());
         self.draft.contents.count(record);
         self.draft.contents.flow_records += 1;
         self.draft.data_records += 1;

@@ -7,7 +7,7 @@ use crate::flow_export::decode::packet_header::{self, NoPacket};
 use crate::flow_export::decode::place::is_unspecified;
 use crate::flow_export::decode::reader::Reader;
 use crate::flow_export::decode::statistics::Counts;
-use crate::flow_export::{Address, Record, RecordBatch};
+use crate::flow_export::{Address, Mac, Record, RecordBatch};
 use crate::time::Timestamp;
 use crate::{Frame, LinkType};
 
@@ -81,9 +81,10 @@ fn flow_records(
         let (format, mut record) = structure(sample, "sFlow flow record")?;
         match format {
             1 => header = Some(packet_header::row(&sampled_header(&mut record)?, decapsulate)),
+            2 => sampled_ethernet(&mut record, row)?,
             3 => fields = Some(sampled_ip(&mut record, false)?),
             4 => fields = Some(sampled_ip(&mut record, true)?),
-            1001 => row.vlan_id = vlan(record.u32()?),
+            1001 => extended_switch(&mut record, row)?,
             1002 => extended_router(&mut record, row)?,
             1003 => extended_gateway(&mut record, row)?,
             _ => {}
@@ -115,6 +116,16 @@ fn flow_records(
         icmp_type_code: packet.icmp_type_code,
         octets: packet.octets,
         vlan_id: if row.vlan_id == 0 { packet.vlan_id } else { row.vlan_id },
+        customer_vlan_id: packet.customer_vlan_id,
+        source_mac: if packet.source_mac.is_some() { packet.source_mac } else { row.source_mac },
+        destination_mac: if packet.destination_mac.is_some() {
+            packet.destination_mac
+        } else {
+            row.destination_mac
+        },
+        mpls_labels: packet.mpls_labels,
+        minimum_ttl: packet.minimum_ttl,
+        maximum_ttl: packet.maximum_ttl,
         inner_source_address: packet.inner_source_address,
         inner_destination_address: packet.inner_destination_address,
         inner_source_port: packet.inner_source_port,
@@ -137,6 +148,14 @@ fn sampled_header<'a>(record: &mut Reader<'a>) -> Result<Frame<'a>, DecodeErrorK
     let (original_length, _stripped) = (record.u32()?, record.u32()?);
     let length = record.u32()? as usize;
     Ok(Frame { time: Timestamp(0), bytes: record.take(length)?, original_length, link_type })
+}
+
+/// `sampled_ethernet`: the MAC addresses, each padded to eight bytes.
+fn sampled_ethernet(record: &mut Reader<'_>, row: &mut Record) -> Result<(), DecodeErrorKind> {
+    let _length = record.u32()?;
+    row.source_mac = Mac::from_number(record.u64()? >> 16);
+    row.destination_mac = Mac::from_number(record.u64()? >> 16);
+    Ok(())
 }
 
 /// `sampled_ipv4` and `sampled_ipv6`.
@@ -167,6 +186,16 @@ fn vlan(number: u32) -> u16 {
     if number < 0x0FFF { number as u16 } else { 0 }
 }
 
+/// `extended_switch`: VLAN and priority of the packet that arrived, and of the one that leaves.
+fn extended_switch(record: &mut Reader<'_>, row: &mut Record) -> Result<(), DecodeErrorKind> {
+    row.vlan_id = vlan(record.u32()?);
+    if !record.is_empty() {
+        let _priority = record.u32()?;
+        row.post_vlan_id = vlan(record.u32()?);
+    }
+    Ok(())
+}
+
 /// Reads an address; all zeros mean none.
 fn next_hop(record: &mut Reader<'_>) -> Result<Address, DecodeErrorKind> {
     let next_hop = address(record)?;
@@ -181,19 +210,19 @@ fn extended_router(record: &mut Reader<'_>, row: &mut Record) -> Result<(), Deco
     Ok(())
 }
 
-/// `extended_gateway`: the last AS of the path is that of the destination.
+/// `extended_gateway`: the first AS of the path is the next one, the last that of the destination.
 fn extended_gateway(record: &mut Reader<'_>, row: &mut Record) -> Result<(), DecodeErrorKind> {
-    let next_hop = next_hop(record)?;
-    if !row.next_hop.is_some() {
-        row.next_hop = next_hop;
-    }
+    row.bgp_next_hop = next_hop(record)?;
     let _router_as = record.u32()?;
     row.source_as = record.u32()?;
-    let _source_peer_as = record.u32()?;
+    row.previous_as = record.u32()?;
     for _ in 0..record.u32()? {
         let _segment_type = record.u32()?;
         for _ in 0..record.u32()? {
             row.destination_as = record.u32()?;
+            if row.next_as == 0 {
+                row.next_as = row.destination_as;
+            }
         }
     }
     Ok(())

@@ -4,17 +4,19 @@ mod bounds;
 mod events;
 mod layers;
 mod losses;
+mod names;
 mod oracle;
 mod packet_sections;
 mod saved;
 mod sflow;
+mod sparse_columns;
 mod templates;
 mod times;
 
 use std::net::SocketAddr;
 
 use super::{Counts, DecodeErrorKind, Decoded, Decoder, Limits, SourceStatistics};
-use crate::flow_export::{Address, Format, Record};
+use crate::flow_export::{Address, Format, Mac, Record};
 use crate::time::{Nanos, Timestamp};
 
 /// The default arrival time of messages: 2023-11-14T22:13:20Z.

@@ -7,7 +7,7 @@ use super::*;
 /// Elements whose value is stored unchanged in a column, the maximum length of the value, and its field in a row.
 type Column = (u16, u16, fn(&Record) -> u64);
 
-const NUMBERS: [Column; 14] = [
+const NUMBERS: [Column; 22] = [
     (1, 8, |row| row.octets),
     (2, 8, |row| row.packets),
     (4, 1, |row| row.protocol.into()),
@@ -22,6 +22,14 @@ const NUMBERS: [Column; 14] = [
     (17, 4, |row| row.destination_as.into()),
     (58, 2, |row| row.vlan_id.into()),
     (136, 1, |row| row.flow_end_reason.into()),
+    (52, 1, |row| row.minimum_ttl.into()),
+    (55, 1, |row| row.post_class_of_service.into()),
+    (59, 2, |row| row.post_vlan_id.into()),
+    (128, 4, |row| row.next_as.into()),
+    (138, 8, |row| row.observation_point_id),
+    (234, 4, |row| row.ingress_vrf_id.into()),
+    (235, 4, |row| row.egress_vrf_id.into()),
+    (245, 2, |row| row.customer_vlan_id.into()),
 ];
 
 #[derive(Clone, Debug)]

@@ -57,6 +57,10 @@ fn tcp_row() -> Record {
         egress_interface: 6,
         vlan_id: 42,
         flow_direction: 1,
+        source_mac: Mac([2, 0, 0, 0, 0, 2]),
+        destination_mac: Mac([2, 0, 0, 0, 0, 1]),
+        minimum_ttl: 64,
+        maximum_ttl: 64,
         ..Record::default()
     }
 }
@@ -101,14 +105,33 @@ fn the_inner_packet_of_a_tunnel_has_its_columns_or_replaces_the_tunnel() {
         inner_destination_port: 0xC000,
         inner_protocol: 6,
         inner_tcp_flags: 0x18,
+        source_mac: Mac([2, 0, 0, 0, 0, 4]),
+        destination_mac: Mac([2, 0, 0, 0, 0, 3]),
         ..tcp_row()
     };
     assert_eq!(Run::new().take(&message), [both]);
     let mut run = Run::new();
     run.decoder.set_decapsulate(true);
-    // The class of service of an inner packet is not read.
-    let inner = Record { class_of_service: 0, vlan_id: 0, ..tcp_row() };
+    // The class of service and the TTL of an inner packet are not read.
+    let inner = Record {
+        class_of_service: 0,
+        vlan_id: 0,
+        source_mac: both.source_mac,
+        destination_mac: both.destination_mac,
+        minimum_ttl: 0,
+        maximum_ttl: 0,
+        ..tcp_row()
+    };
     assert_eq!(run.take(&message), [inner], "1,500 octets");
+}
+
+#[test]
+fn both_tags_of_a_frame_are_read() {
+    let mut frame = tcp_frame();
+    frame.splice(12..12, [0x88, 0xA8, 0, 7]);
+    let sets = [template_set(Format::Ipfix, 256, &FRAMES), set(256, &frame_record(&frame, 1522))];
+    let row = Run::new().take(&ipfix(0, 1, &sets))[0];
+    assert_eq!((row.vlan_id, row.customer_vlan_id, row.octets), (7, 42, 1500));
 }
 
 #[test]
@@ -124,6 +147,7 @@ fn headers_below_mpls_labels_and_of_netflow_lite_are_read() {
         Run::new().take(&netflow9(0, 1, &[template_set(Format::NetFlow9, 256, &fields), set(256, &data)]))[0];
     assert_eq!((row.octets, row.packets, row.vlan_id), (1428, 1, 7));
     assert_eq!((row.protocol, row.icmp_type_code, row.class_of_service), (1, 0x0803, 0x20));
+    assert_eq!((row.mpls_labels.to_string(), row.maximum_ttl), ("16-0-0 32-0-1".to_owned(), 1));
 }
 
 #[test]

@@ -65,7 +65,24 @@ fn expected() -> Record {
         egress_interface: 4,
         vlan_id: 42,
         flow_direction: 0,
+        source_mac: Mac([2, 0, 0, 0, 0, 2]),
+        destination_mac: Mac([2, 0, 0, 0, 0, 1]),
+        minimum_ttl: 64,
+        maximum_ttl: 64,
         ..Record::default()
+    }
+}
+
+/// Removes what only a sampled header has.
+fn without_header(row: Record) -> Record {
+    let none = Record::default();
+    Record {
+        vlan_id: 0,
+        source_mac: none.source_mac,
+        destination_mac: none.destination_mac,
+        minimum_ttl: 0,
+        maximum_ttl: 0,
+        ..row
     }
 }
 
@@ -101,7 +118,15 @@ fn the_packet_in_a_tunnel_has_its_columns_or_replaces_the_tunnel() {
     assert_eq!((row.inner_protocol, row.inner_tcp_flags), (6, 0x18));
     let mut run = Run::new();
     run.decoder.set_decapsulate(true);
-    let expected = Record { vlan_id: 0, class_of_service: 0, ..expected() };
+    let expected = Record {
+        vlan_id: 0,
+        class_of_service: 0,
+        source_mac: Mac([2, 0, 0, 0, 0, 4]),
+        destination_mac: Mac([2, 0, 0, 0, 0, 3]),
+        minimum_ttl: 0,
+        maximum_ttl: 0,
+        ..expected()
+    };
     assert_eq!(run.take(&message), [expected]);
 }
 
@@ -121,6 +146,10 @@ fn routing_information_is_decoded() {
         destination_prefix_length: 16,
         source_as: 65_001,
         destination_as: 64_514,
+        post_vlan_id: 100,
+        bgp_next_hop: Address::v4(0x0A00_00FD),
+        next_as: 64_512,
+        previous_as: 65_002,
         ..expected()
     };
     assert_eq!(rows, [row]);
@@ -134,13 +163,20 @@ fn fields_decoded_by_the_agent_are_used_without_a_header() {
     let samples = [
         flow_sample(1, 4, std::slice::from_ref(&v4)),
         flow_sample(2, 4, &[v6]),
-        flow_sample(3, 4, &[v4, tcp_header()]),
+        flow_sample(3, 4, &[v4.clone(), tcp_header()]),
+        flow_sample(
+            4,
+            4,
+            &[structure(2, &bytes(&[1518, 0x0200_0000, 0x0007_0000, 0x0200_0000, 0x0008_0000, 0x800])), v4],
+        ),
     ];
     let rows = run.take(&datagram(1, &samples));
-    assert_eq!(rows[0], Record { vlan_id: 0, ..expected() });
+    assert_eq!(rows[0], without_header(expected()));
     assert_eq!(rows[1].source_address, Address(0x2001_0DB8 << 96 | 1));
     assert_eq!((rows[1].octets, rows[1].source_port, rows[1].protocol), (900, 53, 17));
     assert_eq!(rows[2], expected());
+    let macs = (rows[3].source_mac.to_string(), rows[3].destination_mac.to_string());
+    assert_eq!(macs, ("02:00:00:00:00:07".to_owned(), "02:00:00:00:00:08".to_owned()));
 }
 
 #[test]

@@ -64,13 +64,18 @@ proptest! {
 }
 
 #[test]
-fn packets_in_tunnels_are_not_sent_and_counted() {
+fn packets_in_tunnels_and_sparse_columns_are_not_sent_and_counted() {
     let inner = Address::v4(0x7f00_0001);
     let row = Record { source_address: inner, destination_address: inner, ..Record::default() };
-    let rows = batch(&[row, Record { inner_source_address: inner, ..row }]);
+    let rows = [
+        row,
+        Record { inner_source_address: inner, ..row },
+        Record { post_vlan_id: 7, ..row },
+        Record { mpls_labels: "16-0-1".parse().unwrap(), ..row },
+    ];
     let mut encoder = ipfix::Encoder::new(ipfix::Options::default()).unwrap();
-    encoder.encode(&rows, NOW, &mut Messages::new());
-    assert_eq!(encoder.misfits(), Misfits { rows: 0, values: 1 });
+    encoder.encode(&batch(&rows), NOW, &mut Messages::new());
+    assert_eq!(encoder.misfits(), Misfits { rows: 0, values: 3 });
 }
 
 /// Returns the rows of our decoder without the columns that it adds.
