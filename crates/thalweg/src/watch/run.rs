@@ -2,6 +2,7 @@
 
 use std::hash::{BuildHasher, Hasher};
 use std::io::{self, BufWriter, Write};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,19 +12,25 @@ use crossbeam_channel::{bounded, unbounded};
 use indicatif::{ProgressBar, ProgressStyle};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use thalweg_linux::clock::realtime;
-use thalweg_linux::privileges::{drop_privileges, drop_thread_capabilities};
+use thalweg_linux::privileges::{check_writable, drop_privileges, drop_thread_capabilities, user_id};
 use thalweg_measure::detect::Finding;
 use thalweg_measure::filter::FlowFilter;
 use thalweg_measure::meter::flow_table::Output;
-use thalweg_watch::options::{Show, WatchOptions};
-use thalweg_watch::{Clock, Message, Totals, ViewFeed, Watch, WatchUpdate, WorkerOptions};
+use thalweg_watch::flow_capture::{FlowCaptureState, FlowCaptureStatus, FlowCaptures};
+use thalweg_watch::groups::{GroupRow, GroupTotals, Grouping};
+use thalweg_watch::options::{Names, Show, WatchOptions};
+use thalweg_watch::{Clock, FlowContext, Message, Totals, ViewFeed, Watch, WatchUpdate, WorkerOptions};
 
+use super::csv::CsvWriter;
+use super::groups::{GroupLine, GroupsSummary};
 use super::json::{Line, Summary};
-use super::live_view::{LiveView, Query, Theme};
+use super::live_view::{LiveView, Query, Snapshot, Theme};
 use super::report;
+use super::result_names::ResultNames;
 use super::tasks::json::WindowLine;
 use crate::console;
 use crate::figures::grouped;
+use crate::names::{Resolver, Services};
 use crate::terminal;
 use thalweg_watch::json::FlowLine;
 
@@ -73,26 +80,59 @@ pub fn run(options: &WatchOptions) -> anyhow::Result<Outcome> {
         Show::LiveView => show_live(watch, options, &stop)?,
         Show::Summary => show_summary(watch, options, &stop)?,
         Show::Json { flows } => show_json(watch, options, &stop, flows)?,
+        Show::Csv => show_csv(watch, options, &stop)?,
     };
     finish(&totals, options)
 }
 
-/// Prints the report or the summary line, and warnings.
-fn finish(totals: &Totals, options: &WatchOptions) -> anyhow::Result<Outcome> {
-    let mut out = BufWriter::new(io::stdout().lock());
-    let combined = totals.tasks.as_ref().and_then(|tasks| tasks.combined.as_ref());
-    if let (Show::Json { .. }, Some(combined)) = (options.show, combined) {
-        json_line(&mut out, &Line::KeptWindows(WindowLine::from(combined)))
-            .context("cannot write to standard output")?;
-    }
-    match options.show {
-        Show::Json { .. } => {
-            json_line(&mut out, &Line::Summary(Box::new(Summary::new(totals, &options.flow_filter))))
+/// Results that need more than the totals.
+#[derive(Debug, Default)]
+pub(super) struct Results<'a> {
+    /// The hosts or pairs of the run, the largest first.
+    pub(super) groups: Vec<GroupRow>,
+    /// Names of hosts.
+    pub(super) names: ResultNames,
+    totals: Option<&'a Totals>,
+}
+
+impl<'a> Results<'a> {
+    fn new(totals: &'a Totals, options: &WatchOptions) -> anyhow::Result<Results<'a>> {
+        let filter = &options.flow_filter;
+        let mut groups = totals.groups.as_ref().map(GroupTotals::rows).unwrap_or_default();
+        groups.retain(|row| filter.matches(row));
+        let mut names = ResultNames::default();
+        if options.names == Names::Always {
+            let ends = totals.largest.iter().flat_map(|record| [record.key.src(), record.key.dst()]);
+            let hosts = groups.iter().flat_map(|row| row.group.addresses());
+            names = match options.grouping {
+                Grouping::Flow => ResultNames::look_up(ends),
+                Grouping::Host | Grouping::Pair => ResultNames::look_up(hosts),
+            }
+            .context("cannot look up names")?;
         }
-        Show::LiveView | Show::Summary => report::write(&mut out, totals, options),
+        Ok(Results { groups, names, totals: Some(totals) })
+    }
+
+    fn summary(&self) -> Option<GroupsSummary> {
+        let groups = self.totals?.groups.as_ref()?;
+        Some(GroupsSummary::new(groups, &self.groups))
+    }
+}
+
+/// Prints the report, the last lines of JSON or CSV, and warnings.
+fn finish(totals: &Totals, options: &WatchOptions) -> anyhow::Result<Outcome> {
+    let results = Results::new(totals, options)?;
+    let mut out = BufWriter::new(io::stdout().lock());
+    match options.show {
+        Show::Json { .. } => json_results(&mut out, totals, &results, options),
+        Show::Csv => csv_groups(&mut out, &results, options.grouping),
+        Show::LiveView | Show::Summary => report::write(&mut out, totals, &results, options),
     }
     .and_then(|()| out.flush())
     .context("cannot write the report")?;
+    if options.show == Show::Csv {
+        report::losses(totals).for_each(|line| console::warn(format_args!("{line}")));
+    }
     for cut in totals.incomplete.iter().filter(|incomplete| !incomplete.is_skipped) {
         console::warn(format_args!("{}; everything before is measured", cut.reason));
     }
@@ -100,6 +140,34 @@ fn finish(totals: &Totals, options: &WatchOptions) -> anyhow::Result<Outcome> {
         anyhow::bail!(failure);
     }
     Ok(if totals.incomplete.is_empty() { Outcome::Complete } else { Outcome::CutShort })
+}
+
+/// Writes the lines of the kept windows, of hosts or pairs, and of the summary.
+fn json_results(
+    out: &mut impl Write,
+    totals: &Totals,
+    results: &Results<'_>,
+    options: &WatchOptions,
+) -> io::Result<()> {
+    if let Some(combined) = totals.tasks.as_ref().and_then(|tasks| tasks.combined.as_ref()) {
+        json_line(out, &Line::KeptWindows(WindowLine::from(combined)))?;
+    }
+    for row in &results.groups {
+        let line = GroupLine::new(row, &results.names);
+        json_line(out, &if line.peer.is_some() { Line::Pair(line) } else { Line::Host(line) })?;
+    }
+    let summary = Summary::new(totals, &options.flow_filter, results.summary());
+    json_line(out, &Line::Summary(Box::new(summary)))
+}
+
+/// Writes hosts or pairs. Flows are written as they end.
+fn csv_groups(out: &mut impl Write, results: &Results<'_>, grouping: Grouping) -> io::Result<()> {
+    if grouping == Grouping::Flow {
+        return Ok(());
+    }
+    let mut writer = CsvWriter::new(out, grouping)?;
+    results.groups.iter().try_for_each(|row| writer.group(&GroupLine::new(row, &results.names)))?;
+    writer.flush()
 }
 
 /// Returns a seed that senders of packets cannot predict.
@@ -114,6 +182,7 @@ fn show_summary(watch: Watch, options: &WatchOptions, stop: &AtomicBool) -> anyh
         records: watch.exports_flows(),
         views: progress.views(),
         largest: options.top,
+        grouping: options.grouping,
         filter: options.flow_filter.clone(),
     };
     let totals = thalweg_watch::run(watch, worker_options, stop, |update, _| progress.update(&update));
@@ -129,8 +198,10 @@ fn show_json(watch: Watch, options: &WatchOptions, stop: &AtomicBool, flows: boo
         records: flows || watch.exports_flows(),
         views: progress.views(),
         largest: options.top,
+        grouping: options.grouping,
         filter: filter.clone(),
     };
+    let context = watch.flow_context();
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout());
     let mut written = Ok(());
     let totals = thalweg_watch::run(watch, worker_options, stop, |update, _| {
@@ -138,7 +209,7 @@ fn show_json(watch: Watch, options: &WatchOptions, stop: &AtomicBool, flows: boo
         if written.is_ok() {
             written = match update {
                 WatchUpdate::Message(Message::Output(output)) => {
-                    output_lines(&mut out, output, filter, flows)
+                    output_lines(&mut out, output, filter, flows.then_some(&context))
                 }
                 WatchUpdate::Window(finished) => {
                     json_line(&mut out, &Line::Window(finished.into())).and_then(|()| out.flush())
@@ -155,7 +226,52 @@ fn show_json(watch: Watch, options: &WatchOptions, stop: &AtomicBool, flows: boo
     Ok(totals?)
 }
 
-fn output_lines(out: &mut impl Write, output: &Output, filter: &FlowFilter, flows: bool) -> io::Result<()> {
+/// Runs and writes flow records as CSV, if rows are flows.
+fn show_csv(watch: Watch, options: &WatchOptions, stop: &AtomicBool) -> anyhow::Result<Totals> {
+    let mut progress = FileProgress::new(&watch);
+    let filter = &options.flow_filter;
+    let has_flows = options.grouping == Grouping::Flow;
+    let worker_options = WorkerOptions {
+        records: has_flows || watch.exports_flows(),
+        views: progress.views(),
+        largest: options.top,
+        grouping: options.grouping,
+        filter: filter.clone(),
+    };
+    let out = BufWriter::with_capacity(1 << 16, io::stdout());
+    let mut writer = if has_flows { Some(CsvWriter::new(out, Grouping::Flow)) } else { None }
+        .transpose()
+        .context("cannot write to standard output")?;
+    let mut written = Ok(());
+    let totals = thalweg_watch::run(watch, worker_options, stop, |update, _| {
+        progress.update(&update);
+        let Some(writer) = writer.as_mut().filter(|_| written.is_ok()) else { return };
+        written = match update {
+            WatchUpdate::Message(Message::Output(output)) => output
+                .records
+                .iter()
+                .filter(|record| filter.matches(*record))
+                .try_for_each(|record| writer.flow(record)),
+            _ => writer.flush(),
+        };
+        if written.is_err() {
+            stop.store(true, Ordering::Relaxed);
+        }
+    });
+    progress.bar.finish_and_clear();
+    written
+        .and_then(|()| writer.as_mut().map_or(Ok(()), CsvWriter::flush))
+        .context("cannot write to standard output")?;
+    Ok(totals?)
+}
+
+/// Writes detections, and flow records if there is a context for their capture filters.
+fn output_lines(
+    out: &mut impl Write,
+    output: &Output,
+    filter: &FlowFilter,
+    flows: Option<&FlowContext>,
+) -> io::Result<()> {
     let is_shown = |finding: &&Finding| match finding {
         Finding::Began(cheetah) => filter.matches(cheetah),
         Finding::Ended(end) => filter.matches(end),
@@ -163,8 +279,10 @@ fn output_lines(out: &mut impl Write, output: &Output, filter: &FlowFilter, flow
     for finding in output.findings.iter().filter(is_shown) {
         json_line(out, &Line::from(finding))?;
     }
-    for record in output.records.iter().filter(|record| flows && filter.matches(*record)) {
-        json_line(out, &Line::Flow(FlowLine::from(record)))?;
+    if let Some(context) = flows {
+        for record in output.records.iter().filter(|record| filter.matches(*record)) {
+            json_line(out, &Line::Flow(FlowLine::with_capture_filter(record, context)))?;
+        }
     }
     // Detections must not wait in a buffer.
     if output.findings.is_empty() { Ok(()) } else { out.flush() }
@@ -176,48 +294,127 @@ fn json_line(out: &mut impl Write, line: &Line<'_>) -> io::Result<()> {
 }
 
 /// Runs the live view. Quitting it stops the run.
-fn show_live(watch: Watch, options: &WatchOptions, stop: &AtomicBool) -> anyhow::Result<Totals> {
+fn show_live(mut watch: Watch, options: &WatchOptions, stop: &AtomicBool) -> anyhow::Result<Totals> {
     let (snapshots, receiver) = bounded(SNAPSHOTS_IN_FLIGHT);
     let (query_sender, queries) = unbounded::<Query>();
     let filter = &options.flow_filter;
-    let query = Arc::new(Mutex::new(Query { filter: filter.clone(), ..Query::default() }));
+    let names = match options.names {
+        Names::Auto => watch.is_live(),
+        Names::Always => true,
+        Names::Never => false,
+    };
+    let grouping = options.grouping;
+    let first = Query { filter: filter.clone(), grouping, names, ..Query::default() };
+    let query = Arc::new(Mutex::new(first.clone()));
+    let context = watch.flow_context();
+    let mut captures = watch.take_flow_captures();
+    check_directory(&options.flow_capture.directory)?;
+    let resolver = Resolver::start().context("cannot look up names")?;
     let worker_options = WorkerOptions {
         records: watch.exports_flows(),
         views: Some(Arc::clone(&query)),
         largest: options.top,
+        grouping: options.grouping,
         filter: filter.clone(),
     };
-    let mut view = LiveView::with_filter(Theme::of_process(), filter.clone());
+    let mut view = LiveView::with_query(Theme::of_process(), first, Services::of_system());
     let mut feed = ViewFeed::new(watch.workers(), watch.is_live(), watch.is_replayed(), options.table);
+    let is_closed = &AtomicBool::new(false);
     std::thread::scope(|scope| {
         let running = scope.spawn(move || {
             let current = || query.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let complete = |snapshot: &mut Snapshot, query: &Query, captures: &FlowCaptures| {
+                snapshot.tags = context.tags();
+                snapshot.capture = captures.status();
+                if query.names {
+                    snapshot.names = resolver.names(snapshot.addresses().take(MAX_NAMES));
+                }
+            };
             let totals = thalweg_watch::run(watch, worker_options, stop, |update, totals| {
                 if let Some(latest) = queries.try_iter().last() {
+                    captures.follow(latest.capture);
                     *query.lock().unwrap_or_else(PoisonError::into_inner) = latest;
                 }
                 if let WatchUpdate::Message(Message::View(view)) = update {
                     feed.add((**view).clone());
                     // Skip a snapshot if the terminal is slow or the view is closed.
-                    let _ = snapshots.try_send(feed.snapshot(&current(), totals, false));
+                    let query = current();
+                    let mut snapshot = feed.snapshot(&query, totals, false);
+                    complete(&mut snapshot, &query, &captures);
+                    let _ = snapshots.try_send(snapshot);
                 }
             });
-            let totals = totals?;
-            let last = feed.snapshot(&current().last(), &totals, true);
-            let _ = snapshots.send_timeout(last, LAST_SNAPSHOT_WAIT);
-            Ok(totals)
+            let totals: Totals = totals?;
+            let mut query = current();
+            let mut last = feed.snapshot(&query.clone().last(), &totals, true);
+            complete(&mut last, &query, &captures);
+            let _ = snapshots.send_timeout(last.clone(), LAST_SNAPSHOT_WAIT);
+            // Names still arrive, and files can be read again.
+            while !stop.load(Ordering::Relaxed) && !is_closed.load(Ordering::Relaxed) {
+                if let Ok(latest) = queries.recv_timeout(QUERY_TIMEOUT) {
+                    query = queries.try_iter().last().unwrap_or(latest);
+                    captures.follow(query.capture);
+                }
+                let before = (last.capture.clone(), last.names.len());
+                complete(&mut last, &query, &captures);
+                if before != (last.capture.clone(), last.names.len()) {
+                    let _ = snapshots.try_send(last.clone());
+                }
+            }
+            captures.stop();
+            Ok((totals, captures.status()))
         });
-        let result = terminal::run(&mut view, &receiver, &query_sender, stop);
+        let result = terminal::run(&mut view, &receiver, &query_sender, options.mouse, stop);
         stop.store(true, Ordering::Relaxed);
+        is_closed.store(true, Ordering::Relaxed);
         // The view is closed: the thread must not wait for room for the last snapshot.
         drop(receiver);
-        let totals = match running.join() {
-            Ok(totals) => totals,
+        let outcome: anyhow::Result<_> = match running.join() {
+            Ok(outcome) => outcome,
             Err(panic) => std::panic::resume_unwind(panic),
         };
         result.context("cannot show the live view (try --summary or --json)")?;
-        totals
+        let (totals, capture) = outcome?;
+        if let Some(capture) = capture {
+            console::note(format_args!("thalweg: {}", capture_text(&capture)));
+        }
+        Ok(totals)
     })
+}
+
+/// Maximum number of addresses whose names a snapshot has.
+const MAX_NAMES: usize = 1_000;
+
+/// How long the live view waits for a query after the end of input.
+const QUERY_TIMEOUT: Duration = Duration::from_millis(200);
+
+/// Checks that files with packets of flows can be written, if a directory other than the current one is configured. In the current
+/// directory, the error comes with the file.
+fn check_directory(directory: &Path) -> anyhow::Result<()> {
+    if directory == Path::new(".") {
+        return Ok(());
+    }
+    check_writable(directory).with_context(|| {
+        format!(
+            "--capture-directory: the user as whom packets are read, user ID {}, cannot create files in {}",
+            user_id(),
+            directory.display()
+        )
+    })
+}
+
+/// Returns what became of a file with packets of a flow, in one line.
+pub(super) fn capture_text(capture: &FlowCaptureStatus) -> String {
+    let FlowCaptureStatus { path, packets, bytes, lost, state, .. } = capture;
+    let path = path.display();
+    let lost = if *lost > 0 { format!(", {} lost because the disk is slow", grouped(*lost)) } else { String::new() };
+    let amount = format!("{} packets, {bytes}{lost}", grouped(*packets));
+    match state {
+        FlowCaptureState::Running => format!("writing {path}: {amount}"),
+        FlowCaptureState::Complete => format!("wrote {path}: {amount}"),
+        FlowCaptureState::Full => format!("wrote {path}: {amount}, then its maximum size was reached (--capture-limit)"),
+        FlowCaptureState::Failed(error) => error.clone(),
+    }
 }
 
 /// A progress bar on standard error while files are read.
