@@ -29,7 +29,8 @@ use crate::tasks::{FinishedWindow, PermitReceiver, SketchWriter, TaskLedger, Tas
 use crate::totals::Totals;
 use crate::update::WatchUpdate;
 use crate::worker::{
-    BATCHES_IN_FLIGHT, DistributedBatch, FlowDistributor, FrameObserver, KernelWorker, Metering, Reading, WorkerOptions,
+    BATCHES_IN_FLIGHT, DistributedBatch, FlowDistributor, FrameObserver, KernelWorker, Metering, Reading,
+    WorkerOptions,
 };
 
 /// Capacity of the channel to the main thread. Workers block while it is full.

@@ -126,7 +126,13 @@ mod tests {
                 bytes.extend([0, 1]);
             }
             let captured_length = (bytes.len() - offset) as u32;
-            refs.push(FrameRef { time: Timestamp(0), offset, captured_length, original_length: *length, interface: 0 });
+            refs.push(FrameRef {
+                time: Timestamp(0),
+                offset,
+                captured_length,
+                original_length: *length,
+                interface: 0,
+            });
         }
         let interfaces = [Interface { name: None, link_type: LinkType::Ethernet, snap_length: 0 }];
         let mut survey = Survey::new(mtu);
@@ -136,7 +142,8 @@ mod tests {
 
     #[test]
     fn frames_beyond_the_mtu_and_two_tags_are_merged() {
-        let lengths = [60, 1_514, 1_522, 1_523, 9_238, 9_239, 65_000].map(|length| (&[0x0800_u16][..], length));
+        let lengths =
+            [60, 1_514, 1_522, 1_523, 9_238, 9_239, 65_000].map(|length| (&[0x0800_u16][..], length));
         assert_eq!(survey(LinkMtu::Interface(1_500), &lengths).merged, 4);
         assert_eq!(survey(LinkMtu::Unknown, &lengths).merged, 2);
         assert_eq!(survey(LinkMtu::Interface(u32::MAX), &lengths).merged, 0);

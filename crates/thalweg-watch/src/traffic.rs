@@ -62,7 +62,8 @@ impl Traffic {
     pub fn with_mean_rates(self) -> Traffic {
         let span = self.duration();
         let packets = self.packets;
-        let mean = |packets: u64| Totals { bytes: Bytes(0), packets, duration: span }.number(Field::PacketRate);
+        let mean =
+            |packets: u64| Totals { bytes: Bytes(0), packets, duration: span }.number(Field::PacketRate);
         Traffic {
             rate: match span {
                 Nanos::ZERO => Default::default(),

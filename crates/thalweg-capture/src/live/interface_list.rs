@@ -101,12 +101,12 @@ fn described(
     addresses: &[InterfaceAddress],
     may_capture: bool,
 ) -> CaptureInterface {
-    let Interface { index, name, kind, hardware_type, is_operational, traffic, .. } = interface;
-    let is_up = socket.interface_flags(&name).is_ok_and(|flags| flags & libc::IFF_UP != 0);
+    let Interface { index, name, kind, hardware_type, traffic, .. } = interface;
+    let flags = socket.interface_flags(&name).unwrap_or(0);
     let own = addresses.iter().filter(|address| address.interface == name);
     CaptureInterface {
         index,
-        state: match (is_up, is_operational) {
+        state: match (flags & libc::IFF_UP != 0, flags & libc::IFF_RUNNING != 0) {
             (true, true) => InterfaceState::Up,
             (true, false) => InterfaceState::NoCarrier,
             (false, _) => InterfaceState::Down,
@@ -134,7 +134,9 @@ mod tests {
     fn the_loopback_interface_is_listed_with_its_address() {
         let interfaces = list_interfaces().unwrap();
         let loopback = interfaces.iter().find(|interface| interface.name == "lo").unwrap();
-        assert!(loopback.addresses.is_empty() || loopback.addresses.contains(&("127.0.0.1".parse().unwrap(), 8)));
+        assert!(
+            loopback.addresses.is_empty() || loopback.addresses.contains(&("127.0.0.1".parse().unwrap(), 8))
+        );
         assert!(!matches!(loopback.capture, Capturable::UnsupportedLink(_)));
         assert_eq!(loopback.speed, None);
         assert!(interfaces.is_sorted_by_key(|interface| interface.index));

@@ -81,7 +81,17 @@ impl Field {
         use Field::{OutBytes, OutPackets, PacketRate, PacketSize, Packets};
         matches!(
             self,
-            Bytes | Packets | InBytes | InPackets | OutBytes | OutPackets | Flows | Duration | BitRate | PacketRate | PacketSize
+            Bytes
+                | Packets
+                | InBytes
+                | InPackets
+                | OutBytes
+                | OutPackets
+                | Flows
+                | Duration
+                | BitRate
+                | PacketRate
+                | PacketSize
         )
     }
 }

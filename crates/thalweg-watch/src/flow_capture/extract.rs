@@ -7,9 +7,9 @@ use std::thread::JoinHandle;
 use thalweg_capture::{FileAccess, Spec, open};
 use thalweg_wire::Source;
 
+use super::Progress;
 use super::output::{Output, spawn};
 use super::recorder::FlowEncoder;
-use super::Progress;
 
 /// A flow to extract from files.
 pub(super) struct Extraction {
@@ -44,7 +44,8 @@ impl Extraction {
 
     /// Extracts from one file. Everything before an error is written.
     fn file(&mut self, name: &str) -> Result<(), String> {
-        let spec = Spec::File { path: name.into(), filter: self.filter.clone(), access: FileAccess::Buffered };
+        let spec =
+            Spec::File { path: name.into(), filter: self.filter.clone(), access: FileAccess::Buffered };
         let mut opened = open(&spec).map_err(|error| error.to_string())?;
         for source in &mut opened.sources {
             while let Some(batch) = source.next_batch().map_err(|error| error.to_string())? {

@@ -24,10 +24,17 @@ fn with_batch(ports: &[u16], take: impl FnOnce(&Batch<'_>)) {
         let one = frame(*port);
         let length = one.len() as u32;
         let time = Timestamp(1_000 + number as u64);
-        frames.push(FrameRef { time, offset: bytes.len(), captured_length: length, original_length: length, interface: 0 });
+        frames.push(FrameRef {
+            time,
+            offset: bytes.len(),
+            captured_length: length,
+            original_length: length,
+            interface: 0,
+        });
         bytes.extend(one);
     }
-    let interfaces = [Interface { name: Some("eth0".to_owned()), link_type: LinkType::Ethernet, snap_length: 192 }];
+    let interfaces =
+        [Interface { name: Some("eth0".to_owned()), link_type: LinkType::Ethernet, snap_length: 192 }];
     take(&Batch { bytes: &bytes, frames: &frames, interfaces: &interfaces });
 }
 

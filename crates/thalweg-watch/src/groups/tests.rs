@@ -12,18 +12,21 @@ use crate::snapshot::{FlowRow, Query, SortBy};
 
 fn flow() -> impl Strategy<Value = FlowRow> {
     // Few hosts, so that flows share them, and some flows from a host to itself.
-    let key = (0..6u32, 0..6u32, 1..4u16).prop_map(|(src, dst, port)| FlowKey::v4(src, dst, port, 80, Protocol::TCP));
+    let key = (0..6u32, 0..6u32, 1..4u16)
+        .prop_map(|(src, dst, port)| FlowKey::v4(src, dst, port, 80, Protocol::TCP));
     let amounts = (any::<[u16; 2]>(), any::<[u16; 2]>(), any::<[u16; 2]>(), 1..1_000u64, 0..1_000u64);
-    (key, amounts, any::<[bool; 2]>()).prop_map(|(key, (bytes, packets, rate, first, span), cheetah)| FlowRow {
-        key,
-        first: Timestamp(first),
-        last: Timestamp(first + span),
-        packets: packets.map(u64::from),
-        bytes: bytes.map(u64::from),
-        rate: rate.map(|rate| BitRate(rate.into())),
-        packet_rate: rate.map(|rate| u64::from(rate / 7)),
-        tcp_flags: [TcpFlags::default(); 2],
-        cheetah,
+    (key, amounts, any::<[bool; 2]>()).prop_map(|(key, (bytes, packets, rate, first, span), cheetah)| {
+        FlowRow {
+            key,
+            first: Timestamp(first),
+            last: Timestamp(first + span),
+            packets: packets.map(u64::from),
+            bytes: bytes.map(u64::from),
+            rate: rate.map(|rate| BitRate(rate.into())),
+            packet_rate: rate.map(|rate| u64::from(rate / 7)),
+            tcp_flags: [TcpFlags::default(); 2],
+            cheetah,
+        }
     })
 }
 
@@ -42,7 +45,10 @@ fn sent(flows: &[FlowRow], from: &[IpAddr], to: &[IpAddr]) -> (u64, u64, u64) {
                 sum.1 += flow.rate[side].0;
             }
         }
-        sum.2 += u64::from(from.contains(&ends[0]) && to.contains(&ends[1]) || from.contains(&ends[1]) && to.contains(&ends[0]));
+        sum.2 += u64::from(
+            from.contains(&ends[0]) && to.contains(&ends[1])
+                || from.contains(&ends[1]) && to.contains(&ends[0]),
+        );
     }
     sum
 }

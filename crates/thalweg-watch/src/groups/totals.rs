@@ -87,8 +87,7 @@ impl GroupTotals {
 
     /// Returns all rows, the largest first, with mean rates.
     pub fn rows(&self) -> Vec<GroupRow> {
-        let with_rates =
-            |row: &GroupRow| GroupRow { traffic: row.traffic.with_mean_rates(), ..row.clone() };
+        let with_rates = |row: &GroupRow| GroupRow { traffic: row.traffic.with_mean_rates(), ..row.clone() };
         let mut rows: Vec<GroupRow> = self.table.rows().iter().map(with_rates).collect();
         rows.sort_by_key(|row| (std::cmp::Reverse(row.traffic.total_bytes()), row.group));
         rows

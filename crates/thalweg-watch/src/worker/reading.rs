@@ -77,7 +77,15 @@ impl InputView {
     fn waiting(input: &Input) -> InputView {
         let (counters, progress) = (SourceCounters::default(), input.progress());
         let survey = Survey::new(input.mtu);
-        InputView { name: input.name.clone(), counters, survey, progress, is_down: false, ended: false, error: None }
+        InputView {
+            name: input.name.clone(),
+            counters,
+            survey,
+            progress,
+            is_down: false,
+            ended: false,
+            error: None,
+        }
     }
 }
 

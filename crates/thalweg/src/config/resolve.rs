@@ -19,7 +19,8 @@ use thalweg_wire::flow_export::encode::ipfix::{self, Times};
 use thiserror::Error;
 
 use super::settings::{
-    Detection, DetectorName, Export, FlowTable, GroupingName, Input, Live, NamesName, Output, ShowChoice, Tasks, TimesName, keys,
+    Detection, DetectorName, Export, FlowTable, GroupingName, Input, Live, NamesName, Output, ShowChoice,
+    Tasks, TimesName, keys,
 };
 use super::value::format_time;
 use super::{Config, Flags};

@@ -60,7 +60,8 @@ impl NameCache {
     fn insert(&mut self, address: IpAddr, state: State, expires: Instant, now: Instant) {
         if self.entries.len() >= self.capacity && !self.entries.contains_key(&address) {
             self.entries.retain(|_, entry| now < entry.expires);
-            let first = self.entries.iter().min_by_key(|(_, entry)| entry.expires).map(|(address, _)| *address);
+            let first =
+                self.entries.iter().min_by_key(|(_, entry)| entry.expires).map(|(address, _)| *address);
             if let Some(first) = first.filter(|_| self.entries.len() >= self.capacity) {
                 self.entries.remove(&first);
             }

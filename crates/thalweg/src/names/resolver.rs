@@ -83,7 +83,8 @@ impl Resolver {
             let names = self.names(addresses.iter().copied());
             let now = Instant::now();
             let cache = locked(&self.cache);
-            let is_open = |address: &&IpAddr| matches!(cache.get(**address, now), None | Some(State::Pending));
+            let is_open =
+                |address: &&IpAddr| matches!(cache.get(**address, now), None | Some(State::Pending));
             if now >= end || !addresses.iter().any(|address| is_open(&address)) {
                 return names;
             }
@@ -107,7 +108,9 @@ fn locked(cache: &Mutex<NameCache>) -> MutexGuard<'_, NameCache> {
 
 /// Looks up a name. An address without a name is returned as text.
 fn reverse_dns(address: IpAddr) -> Option<String> {
-    lookup_addr(&address).ok().filter(|name| name.parse::<IpAddr>().is_err() && name.parse::<SocketAddr>().is_err())
+    lookup_addr(&address)
+        .ok()
+        .filter(|name| name.parse::<IpAddr>().is_err() && name.parse::<SocketAddr>().is_err())
 }
 
 /// Whether a name has only characters of host names. Whoever owns an address chooses its name, which must not control the

@@ -28,7 +28,9 @@ impl Services {
             let mut words = line.split_ascii_whitespace();
             let (Some(name), Some(service)) = (words.next(), words.next()) else { continue };
             let Some((port, protocol)) = service.split_once('/') else { continue };
-            if let (Ok(port), Ok(protocol), true) = (port.parse(), protocol.parse(), name.bytes().all(|byte| byte.is_ascii_graphic())) {
+            if let (Ok(port), Ok(protocol), true) =
+                (port.parse(), protocol.parse(), name.bytes().all(|byte| byte.is_ascii_graphic()))
+            {
                 services.entry((protocol, port)).or_insert_with(|| name.into());
             }
         }

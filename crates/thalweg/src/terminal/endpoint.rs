@@ -116,7 +116,8 @@ mod tests {
 
     #[test]
     fn names_replace_addresses_and_ports() {
-        let key: FlowKey = "tcp [2001:db8::1]:51000 > 192.0.2.1:443".replace("192.0.2.1", "[2001:db8::2]").parse().unwrap();
+        let key: FlowKey =
+            "tcp [2001:db8::1]:51000 > 192.0.2.1:443".replace("192.0.2.1", "[2001:db8::2]").parse().unwrap();
         let hosts = HostNames::from([(key.dst(), "a-long-name.of-a-host.example".into())]);
         let services = Services::parse(b"https 443/tcp\na-service-with-a-long-name 51000/tcp");
         let labels = Labels { hosts: Some(&hosts), services: Some(&services) };

@@ -95,9 +95,11 @@ impl<W: Write> CsvWriter<W> {
         let name = |name: Option<&str>| name.unwrap_or_default().to_owned();
         let mut fields = vec![line.host.to_string(), name(line.host_name)];
         if self.grouping == Grouping::Pair {
-            fields.extend([line.peer.map_or_else(String::new, |peer| peer.to_string()), name(line.peer_name)]);
+            fields
+                .extend([line.peer.map_or_else(String::new, |peer| peer.to_string()), name(line.peer_name)]);
         }
-        let numbers = [line.flows, line.sent_packets, line.sent_bytes, line.received_packets, line.received_bytes];
+        let numbers =
+            [line.flows, line.sent_packets, line.sent_bytes, line.received_packets, line.received_bytes];
         fields.extend(numbers.map(|number| number.to_string()));
         fields.extend([line.start.to_string(), line.end.to_string()]);
         fields.extend([line.sent_rate_bps, line.received_rate_bps].map(|rate| rate.to_string()));

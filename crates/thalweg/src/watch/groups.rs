@@ -109,7 +109,12 @@ pub(super) fn report(
     }
     let more = rows.len().saturating_sub(limit) as u64;
     if more > 0 {
-        writeln!(out, "  and {} more (--limit {} shows more, --json shows all)", grouped(more), (limit * 10).max(10))?;
+        writeln!(
+            out,
+            "  and {} more (--limit {} shows more, --json shows all)",
+            grouped(more),
+            (limit * 10).max(10)
+        )?;
     }
     writeln!(out)
 }

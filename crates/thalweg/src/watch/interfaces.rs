@@ -147,7 +147,8 @@ fn addresses(interface: &CaptureInterface) -> Vec<String> {
 /// Returns the command for the interface with the most packets among those that are up; the loopback interface only if there is no
 /// other.
 fn next_command(interfaces: &[CaptureInterface]) -> Option<String> {
-    let candidates = interfaces.iter().filter(|interface| !matches!(interface.capture, Capturable::UnsupportedLink(_)));
+    let candidates =
+        interfaces.iter().filter(|interface| !matches!(interface.capture, Capturable::UnsupportedLink(_)));
     let best = candidates.max_by_key(|interface| {
         let packets = interface.received_packets.saturating_add(interface.sent_packets);
         (interface.state == InterfaceState::Up && !is_loopback(interface), packets)
@@ -201,11 +202,11 @@ mod tests {
             interface(4, "can0", InterfaceState::Down, Capturable::UnsupportedLink(280)),
         ];
         let expected = "\
-interface  state            speed    mtu  received        sent  capture            addresses
-lo         up                   -  65536        10  99,999,999  with sudo          127.0.0.1/8 ::1/128
-eth0       up         10.0 Gbit/s   1500        10       1,234  with sudo          192.0.2.7/24
-eth1       no carrier           -   1500        10       1,234  with sudo
-can0       down                 -   1500        10       1,234  no: link type 280
+interface  state             speed    mtu  received        sent  capture            addresses
+lo         up                    -  65536        10  99,999,999  with sudo          127.0.0.1/8 ::1/128
+eth0       up          10.0 Gbit/s   1500        10       1,234  with sudo          192.0.2.7/24
+eth1       no carrier            -   1500        10       1,234  with sudo
+can0       down                  -   1500        10       1,234  no: link type 280
 
 For example: sudo thalweg watch eth0
 ";

@@ -18,13 +18,13 @@ use super::row::row;
 use super::run::Results;
 use super::tasks;
 use crate::figures::{grouped, interval, number};
-use thalweg_watch::{LinkMtu, MeterCounters};
 use thalweg_watch::Totals;
 use thalweg_watch::groups::Grouping;
 use thalweg_watch::in_kernel::InKernelTotals;
 use thalweg_watch::options::{Detector, WatchOptions};
 use thalweg_watch::snapshot;
 use thalweg_watch::tasks::TaskLedger;
+use thalweg_watch::{LinkMtu, MeterCounters};
 
 /// Writes the report.
 pub(super) fn write(
@@ -342,10 +342,16 @@ pub(crate) fn ethtool_command(interface: &str) -> String {
 pub(super) fn losses(totals: &Totals) -> impl Iterator<Item = String> {
     let groups = totals.groups.as_ref().map_or(0, |groups| groups.dropped().0);
     let lines = [
-        (totals.source.kernel_drops, "packets dropped by the kernel and not measured (raise --ring-size or --threads)"),
+        (
+            totals.source.kernel_drops,
+            "packets dropped by the kernel and not measured (raise --ring-size or --threads)",
+        ),
         (groups, "hosts or pairs dropped because there were too many: others may lack some of their traffic"),
     ];
-    lines.into_iter().filter(|(count, _)| *count > 0).map(|(count, text)| format!("{} {text}", grouped(count)))
+    lines
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, text)| format!("{} {text}", grouped(count)))
 }
 
 /// Returns a message if all flow records were lost on their way to the receiver or to the store.

@@ -407,12 +407,15 @@ fn check_directory(directory: &Path) -> anyhow::Result<()> {
 pub(super) fn capture_text(capture: &FlowCaptureStatus) -> String {
     let FlowCaptureStatus { path, packets, bytes, lost, state, .. } = capture;
     let path = path.display();
-    let lost = if *lost > 0 { format!(", {} lost because the disk is slow", grouped(*lost)) } else { String::new() };
+    let lost =
+        if *lost > 0 { format!(", {} lost because the disk is slow", grouped(*lost)) } else { String::new() };
     let amount = format!("{} packets, {bytes}{lost}", grouped(*packets));
     match state {
         FlowCaptureState::Running => format!("writing {path}: {amount}"),
         FlowCaptureState::Complete => format!("wrote {path}: {amount}"),
-        FlowCaptureState::Full => format!("wrote {path}: {amount}, then its maximum size was reached (--capture-limit)"),
+        FlowCaptureState::Full => {
+            format!("wrote {path}: {amount}, then its maximum size was reached (--capture-limit)")
+        }
         FlowCaptureState::Failed(error) => error.clone(),
     }
 }

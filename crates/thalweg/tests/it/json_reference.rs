@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::Value;
 use thalweg_watch::in_kernel::InKernelTotals;
-use thalweg_wire::capture_file::pcap;
+use thalweg_wire::capture_file::{ByteOrder, pcap};
 use thalweg_wire::{Frame, LinkType, Timestamp};
 
 use crate::lab_lines;
@@ -73,7 +73,7 @@ fn packet_to_itself() -> Vec<u8> {
     let original_length = packet.len() as u32;
     let frame = Frame { time, bytes: &packet, original_length, link_type };
     let mut file = Vec::new();
-    let encoder = pcap::Encoder::default();
+    let encoder = pcap::Encoder { order: ByteOrder::Little, precision: pcap::Precision::Nanos };
     encoder.file_header(link_type, 65_535, &mut file);
     encoder.record(&frame, &mut file);
     file

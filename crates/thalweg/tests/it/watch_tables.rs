@@ -37,7 +37,9 @@ fn hosts_and_pairs_are_the_sums_of_their_flows() {
         };
         add(&src, forward, reverse);
         add(&dst, reverse, forward);
-        let pair: &mut (u64, u64) = pairs.entry([&src, &dst].map(String::clone).into_iter().collect::<std::collections::BTreeSet<_>>()).or_default();
+        let pair: &mut (u64, u64) = pairs
+            .entry([&src, &dst].map(String::clone).into_iter().collect::<std::collections::BTreeSet<_>>())
+            .or_default();
         pair.0 += forward[1] + reverse[1];
         pair.1 += 1;
     }
@@ -67,9 +69,11 @@ fn threads_and_filters_give_the_same_hosts() {
     // Amounts are those of the host, not of its flows.
     let most = number(&hosts(&[])[0], "sent_bytes") + number(&hosts(&[])[0], "received_bytes");
     let filter = format!("bytes >= {most}");
-    assert!(hosts(&["--filter", &filter]).iter().all(|line| {
-        number(line, "sent_bytes") + number(line, "received_bytes") >= most
-    }));
+    assert!(
+        hosts(&["--filter", &filter])
+            .iter()
+            .all(|line| { number(line, "sent_bytes") + number(line, "received_bytes") >= most })
+    );
     assert!(!hosts(&["--filter", &filter]).is_empty());
 }
 
@@ -100,8 +104,17 @@ fn csv_has_the_values_of_json() {
     let of_json = flows.iter().map(|flow| {
         let name = ["src", "dst", "src_port", "dst_port", "protocol"].map(|field| text(&flow["flow"][field]));
         let rest = [
-            "flow_start", "flow_end", "packets", "bytes", "reverse_packets", "reverse_bytes", "tcp_flags",
-            "reverse_tcp_flags", "cheetah", "reverse_cheetah", "end_reason",
+            "flow_start",
+            "flow_end",
+            "packets",
+            "bytes",
+            "reverse_packets",
+            "reverse_bytes",
+            "tcp_flags",
+            "reverse_tcp_flags",
+            "cheetah",
+            "reverse_cheetah",
+            "end_reason",
         ];
         let fields: Vec<String> = name.into_iter().chain(rest.map(|field| text(&flow[field]))).collect();
         fields.join(",")
@@ -132,16 +145,32 @@ fn tcpdump_selects_exactly_the_flow_by_its_capture_filter() {
         return;
     }
     let captures = std::env::var_os("THALWEG_CAPTURES").map(std::path::PathBuf::from);
-    let more = captures.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap()).map(|file| file.unwrap().path());
+    let more = captures
+        .iter()
+        .flat_map(|folder| std::fs::read_dir(folder).unwrap())
+        .map(|file| file.unwrap().path());
     let mut checked = 0;
     for file in [root().join("examples/two-hosts.pcap")].into_iter().chain(more) {
         let file = file.to_str().unwrap();
-        let run = watch(&["--json", "--flows", "--idle-timeout", "1h", "--active-timeout", "30days", "--linger", "1h", file]);
+        let run = watch(&[
+            "--json",
+            "--flows",
+            "--idle-timeout",
+            "1h",
+            "--active-timeout",
+            "720h",
+            "--linger",
+            "1h",
+            file,
+        ]);
         for flow in run.lines().into_iter().filter(|line| line["type"] == "flow") {
             let filter = flow["capture_filter"].as_str().unwrap();
-            let output = Command::new("tcpdump").args(["-n", "--count", "-r", file, filter]).output().unwrap();
-            let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-            let count = text.lines().find_map(|line| line.strip_suffix(" packets").or(line.strip_suffix(" packet")));
+            let output =
+                Command::new("tcpdump").args(["-n", "--count", "-r", file, filter]).output().unwrap();
+            let text = String::from_utf8_lossy(&output.stdout).into_owned()
+                + &String::from_utf8_lossy(&output.stderr);
+            let count =
+                text.lines().find_map(|line| line.strip_suffix(" packets").or(line.strip_suffix(" packet")));
             let count: u64 = count.unwrap_or_else(|| panic!("{file} {filter}: {text}")).parse().unwrap();
             let expected = number(&flow, "packets") + number(&flow, "reverse_packets");
             if captures.is_some() && count != expected {

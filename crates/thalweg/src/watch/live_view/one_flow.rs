@@ -22,7 +22,9 @@ impl LiveView {
 
     /// Starts to write the packets of the pinned flow to a file, or stops it.
     pub(super) fn toggle_capture(&mut self) -> Action {
-        let Some(key) = self.displayed().pinned.as_ref().map(|pinned| pinned.key) else { return Action::None };
+        let Some(key) = self.displayed().pinned.as_ref().map(|pinned| pinned.key) else {
+            return Action::None;
+        };
         let is_stopped = self.running_capture().is_some_and(|capture| is_same(capture, &key));
         self.capture_number += 1;
         let number = self.capture_number;

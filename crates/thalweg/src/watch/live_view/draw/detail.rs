@@ -10,12 +10,12 @@ use thalweg_wire::{BitRate, Bytes, Nanos, Protocol, Timestamp};
 
 use super::super::pinned_flow::PinnedFlow;
 use super::super::view::LiveView;
-use crate::watch::run::capture_text;
 use crate::terminal::Theme;
 use crate::terminal::endpoint;
 use crate::terminal::quantity::{age, clock, date_and_clock, grouped};
 use crate::terminal::screen::draw_history;
 use crate::terminal::screen::rule;
+use crate::watch::run::capture_text;
 use thalweg_watch::snapshot::{CheetahRow, FlowRow, Snapshot};
 
 const LABEL_WIDTH: u16 = 14;

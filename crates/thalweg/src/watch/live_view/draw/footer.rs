@@ -117,9 +117,7 @@ fn keys(view: &LiveView) -> &'static [(&'static str, &'static str)] {
             ("w", "write packets"),
             ("space", "pause"),
         ],
-        Pane::OneTask => {
-            &[("q", "quit"), ("?", "help"), ("esc", "back"), ("space", "pause")]
-        }
+        Pane::OneTask => &[("q", "quit"), ("?", "help"), ("esc", "back"), ("space", "pause")],
     }
 }
 

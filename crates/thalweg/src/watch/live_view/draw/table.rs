@@ -190,15 +190,11 @@ impl Painter<'_> {
         let theme = self.text;
         let traffic = row.traffic();
         match column {
-            Column::Mark => {
-                Line::styled(if row.cheetah() == [false; 2] { "" } else { "▲" }, theme.cheetah())
-            }
+            Column::Mark => Line::styled(if row.cheetah() == [false; 2] { "" } else { "▲" }, theme.cheetah()),
             Column::Protocol => Line::from(row.protocol()),
             Column::End(end) => Line::from(row.end(self.labels, end, width)),
             Column::Rate(direction) => self.rate(row, direction, width),
-            Column::Bar => {
-                Line::from(stacked(self.theme, traffic.rate.map(|rate| rate.0), self.top, width))
-            }
+            Column::Bar => Line::from(stacked(self.theme, traffic.rate.map(|rate| rate.0), self.top, width)),
             Column::Bytes if width >= FULL_BYTES_WIDTH => right(traffic.total_bytes().to_string()),
             Column::Bytes => right(short(traffic.total_bytes().0)),
             Column::Packets => right(short(traffic.total_packets())),

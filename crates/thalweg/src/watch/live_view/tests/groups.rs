@@ -79,7 +79,9 @@ fn enter_shows_the_flows_of_a_host_and_escape_returns() {
     let Group::Host(host) = view.group_rows[1].group else { panic!("no host") };
     let query = query_of(press(&mut view, KeyCode::Enter));
     assert_eq!((query.scope, query.grouping), (Some(Group::Host(host)), Grouping::Flow));
-    assert!(!view.rows.is_empty() && view.rows.iter().all(|row| row.key.src() == host || row.key.dst() == host));
+    assert!(
+        !view.rows.is_empty() && view.rows.iter().all(|row| row.key.src() == host || row.key.dst() == host)
+    );
     assert!(screen(&mut view, 80, 24).contains(&format!(" flows of {host} by rate")));
     // The detail of a flow, and back in three steps; the filter stays until then.
     assert!(query_of(press(&mut view, KeyCode::Enter)).pinned.is_some());
@@ -132,7 +134,8 @@ fn after_the_end_hosts_are_those_of_the_flows_that_the_filter_selects() {
 fn a_click_selects_a_second_one_opens_and_a_title_sorts() {
     let mut view = by(Grouping::Flow);
     let frame = buffer(&mut view, 80, 24);
-    let click = |view: &mut LiveView, (x, y)| view.mouse(mouse(MouseEventKind::Down(MouseButton::Left), x, y));
+    let click =
+        |view: &mut LiveView, (x, y)| view.mouse(mouse(MouseEventKind::Down(MouseButton::Left), x, y));
     let row = find(&frame, "203.0.113.7");
     assert_eq!(click(&mut view, row), Action::None);
     let selected = view.rows[view.flows.index().unwrap()].key;
@@ -152,7 +155,9 @@ fn a_click_selects_a_second_one_opens_and_a_title_sorts() {
 #[test]
 fn the_wheel_moves_the_selection() {
     let mut view = by(Grouping::Pair);
-    for (kind, index) in [(MouseEventKind::ScrollDown, 0), (MouseEventKind::ScrollDown, 1), (MouseEventKind::ScrollUp, 0)] {
+    for (kind, index) in
+        [(MouseEventKind::ScrollDown, 0), (MouseEventKind::ScrollDown, 1), (MouseEventKind::ScrollUp, 0)]
+    {
         assert_eq!(view.mouse(mouse(kind, 5, 5)), Action::None);
         assert_eq!(view.groups.index(), Some(index));
     }

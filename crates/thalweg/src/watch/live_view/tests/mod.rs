@@ -16,8 +16,8 @@ use thalweg_measure::tasks::{
     Entropy, FlowName, HeavyHitters, HeavyKey, KeyDefinition, Plan, Side, SpreadKey, Spreaders, TaskList,
     TaskValue, TasksOptions,
 };
-use thalweg_watch::groups::{GroupList, Grouping, groups_of};
 use thalweg_sketch::{Bound, Estimate, Probability};
+use thalweg_watch::groups::{GroupList, Grouping, groups_of};
 use thalweg_wire::{BitRate, Bytes, FlowKey, Nanos, Progress, TcpFlags, Timestamp};
 
 use super::*;

@@ -233,7 +233,9 @@ fn w_writes_the_packets_of_a_flow_and_stops() {
     check("detail_capture", &mut view, 80, 24);
     check("detail_capture", &mut view, 120, 40);
     assert_eq!(query_of(press(&mut view, KeyCode::Char('w'))).capture, None);
-    view.update(with(FlowCaptureState::Failed("cannot create captures/x.pcapng: Permission denied".to_owned())));
+    view.update(with(FlowCaptureState::Failed(
+        "cannot create captures/x.pcapng: Permission denied".to_owned(),
+    )));
     assert!(screen(&mut view, 80, 24).contains("cannot create captures/x.pcapng: Permission denied"));
     // After an error, it begins another file.
     let again = query_of(press(&mut view, KeyCode::Char('w'))).capture.unwrap();
