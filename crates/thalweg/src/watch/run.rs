@@ -406,7 +406,7 @@ fn check_directory(directory: &Path) -> anyhow::Result<()> {
 /// Returns what became of a file with packets of a flow, in one line.
 pub(super) fn capture_text(capture: &FlowCaptureStatus) -> String {
     let FlowCaptureStatus { path, packets, bytes, lost, state, .. } = capture;
-    let path = path.display();
+    let path = path.strip_prefix(".").unwrap_or(path).display();
     let lost =
         if *lost > 0 { format!(", {} lost because the disk is slow", grouped(*lost)) } else { String::new() };
     let amount = format!("{} packets, {bytes}{lost}", grouped(*packets));

@@ -89,9 +89,10 @@ fn summary(view: &LiveView) -> Line<'static> {
         true => format!("first {shown} of {}", grouped(matching)),
         false => grouped(shown),
     };
+    let all_flows = view.displayed().snapshot.matching;
     let partial = match view.summed_flows() {
-        Some(flows) => format!(", in the first {} flows", grouped(flows as u64)),
-        None => String::new(),
+        Some(flows) if all_flows > flows as u64 => format!(", in the first {} flows", grouped(flows as u64)),
+        _ => String::new(),
     };
     Line::from(vec![
         Span::styled(" ▲", view.theme.cheetah()),

@@ -122,7 +122,7 @@ fn hosts_can_be_sorted_by_their_number_of_flows() {
 #[test]
 fn after_the_end_hosts_are_those_of_the_flows_that_the_filter_selects() {
     let mut view = by(Grouping::Host);
-    view.update(Snapshot { ended: true, ..with_groups() });
+    view.update(Snapshot { ended: true, matching: 500, ..with_groups() });
     type_text(&mut view, "/port 22");
     query_of(press(&mut view, KeyCode::Enter));
     let text = screen(&mut view, 80, 24);
