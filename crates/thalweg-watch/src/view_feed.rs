@@ -164,7 +164,7 @@ fn merge<'a>(lists: impl Iterator<Item = &'a GroupList>, query: &Query) -> Group
         not_sent += list.matching - list.rows.len() as u64;
         list.rows.iter().for_each(|row| table.add(row.clone()));
     }
-    let mut list = table.first(query, query.limit);
+    let mut list = query.first_groups(&table, query.limit);
     if query.filter.is_empty() {
         list.matching += not_sent;
     }

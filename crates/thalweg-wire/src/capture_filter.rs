@@ -2,7 +2,8 @@
 //!
 //! The filter selects the packets of one flow in both directions, and no others. It misses
 //! - later fragments, which have no ports;
-//! - IPv6 packets with extension headers other than a fragment header, in front of which `tcp` and the like do not look;
+//! - IPv6 packets with extension headers other than a fragment header, behind which `tcp` and the like do not look; protocols
+//!   without ports are also found behind hop-by-hop options;
 //! - packets behind headers that the filter language does not skip: tunnels, MPLS, PPPoE, more than two VLAN tags.
 
 use std::fmt::Write;
@@ -75,14 +76,19 @@ impl FlowKey {
                 format!("icmp and {}", self.echo_filter("icmp[0] = 8 or icmp[0] = 0", "icmp[4:2]"))
             }
             (IpVersion::V6, Protocol::ICMPV6) => {
-                format!("icmp6 and {}", self.echo_filter("ip6[40] = 128 or ip6[40] = 129", "ip6[44:2]"))
+                let echo = self.echo_filter("ip6[40] = 128 or ip6[40] = 129", "ip6[44:2]");
+                match self.src_port {
+                    0 => format!("{} and {echo}", behind_options(58)),
+                    _ => format!("icmp6 and {echo}"),
+                }
             }
             // A later fragment has no ports.
             (IpVersion::V4, protocol) if protocol.has_ports() => {
                 format!("ip proto {number} and ip[6:2] & 0x1fff = 0")
             }
             (IpVersion::V4, _) => format!("ip proto {number}"),
-            (IpVersion::V6, _) => format!("ip6 proto {number}"),
+            (IpVersion::V6, protocol) if protocol.has_ports() => format!("ip6 proto {number}"),
+            (IpVersion::V6, _) => behind_options(number),
         }
     }
 
@@ -93,6 +99,11 @@ impl FlowKey {
             port => format!("({is_echo}) and {identifier} = {port}"),
         }
     }
+}
+
+/// Returns the filter of an IPv6 protocol, directly or behind hop-by-hop options, as in reports of multicast listeners.
+fn behind_options(protocol: u8) -> String {
+    format!("(ip6 proto {protocol} or (ip6 proto 0 and ip6[40] = {protocol}))")
 }
 
 #[cfg(test)]
@@ -115,7 +126,10 @@ mod tests {
             "(ip proto 50 and ((src host 10.0.0.1 and dst host 10.0.0.2) or (src host 10.0.0.2 and dst host 10.0.0.1))) \
              or (vlan and ip proto 50 and ((src host 10.0.0.1 and dst host 10.0.0.2) or (src host 10.0.0.2 and dst host 10.0.0.1)))"
         );
-        assert_eq!(filter("gre ::1 > ::1", false, false), "ip6 proto 47 and src host ::1 and dst host ::1");
+        assert_eq!(
+            filter("gre ::1 > ::1", false, false),
+            "(ip6 proto 47 or (ip6 proto 0 and ip6[40] = 47)) and src host ::1 and dst host ::1"
+        );
         let echo = filter("icmp 10.0.0.1:17 > 10.0.0.2:17", false, false);
         assert!(echo.starts_with("icmp and (icmp[0] = 8 or icmp[0] = 0) and icmp[4:2] = 17 and "), "{echo}");
     }

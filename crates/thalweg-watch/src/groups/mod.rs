@@ -21,7 +21,6 @@ use thalweg_measure::filter::{Field, FlowFields};
 use thalweg_wire::FlowKey;
 
 pub(crate) use table::GroupTable;
-pub use table::groups_of;
 pub use totals::GroupTotals;
 
 use crate::traffic::Traffic;

@@ -1,12 +1,12 @@
 //! Adds up flows by host or pair. Memory: at most two rows per flow, kept from snapshot to snapshot.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use thalweg_wire::FlowKey;
 
 use super::{Group, GroupList, GroupRow, Grouping};
-use crate::snapshot::{FlowRow, Query};
 use crate::traffic::Traffic;
 
 /// Rows by host or pair.
@@ -68,15 +68,20 @@ impl GroupTable {
         }
     }
 
-    /// Returns the first `limit` rows in the order of the query, and how many match it.
-    pub(crate) fn first(&self, query: &Query, limit: usize) -> GroupList {
-        let mut rows: Vec<&GroupRow> = self.rows.iter().filter(|row| query.matches_group(row)).collect();
+    /// Returns the first `limit` of the rows that match, in the order of `compare`, and how many match.
+    pub(crate) fn first(
+        &self,
+        matches: impl Fn(&GroupRow) -> bool,
+        compare: impl Fn(&GroupRow, &GroupRow) -> Ordering,
+        limit: usize,
+    ) -> GroupList {
+        let mut rows: Vec<&GroupRow> = self.rows.iter().filter(|row| matches(row)).collect();
         let matching = rows.len() as u64;
         if rows.len() > limit && limit > 0 {
-            rows.select_nth_unstable_by(limit - 1, |a, b| query.compare_groups(a, b));
+            rows.select_nth_unstable_by(limit - 1, |a, b| compare(a, b));
         }
         rows.truncate(limit);
-        rows.sort_by(|a, b| query.compare_groups(a, b));
+        rows.sort_by(|a, b| compare(a, b));
         GroupList { rows: rows.into_iter().cloned().collect(), matching }
     }
 
@@ -96,13 +101,4 @@ impl GroupRow {
         self.traffic += other.traffic;
         self.cheetah = [self.cheetah[0] || other.cheetah[0], self.cheetah[1] || other.cheetah[1]];
     }
-}
-
-/// Adds up flows that a snapshot already has, for a query that came after the last snapshot.
-pub fn groups_of(rows: &[FlowRow], query: &Query) -> GroupList {
-    let mut table = GroupTable::default();
-    for row in rows.iter().filter(|row| query.matches_part(row)) {
-        table.add_flow(query.grouping, &row.key, row.traffic(), row.cheetah);
-    }
-    table.first(query, query.limit)
 }

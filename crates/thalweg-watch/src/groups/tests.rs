@@ -8,7 +8,7 @@ use thalweg_measure::meter::record::{EndReason, FlowRecord, Traffic as Direction
 use thalweg_wire::{BitRate, Bytes, FlowKey, Protocol, TcpFlags, Timestamp};
 
 use super::*;
-use crate::snapshot::{FlowRow, Query, SortBy};
+use crate::snapshot::{FlowRow, Query, SortBy, groups_of};
 
 fn flow() -> impl Strategy<Value = FlowRow> {
     // Few hosts, so that flows share them, and some flows from a host to itself.

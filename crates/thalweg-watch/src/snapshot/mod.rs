@@ -16,7 +16,7 @@ use thalweg_measure::filter::{Field, FlowFields, key_address, key_number};
 use thalweg_wire::{BitRate, Bytes, FlowKey, Nanos, Progress, Timestamp, VlanTags};
 
 pub use flow_row::FlowRow;
-pub use query::{Query, SortBy};
+pub use query::{Query, SortBy, groups_of};
 pub use tasks_view::{TaskRow, TasksView};
 
 use crate::flow_capture::FlowCaptureStatus;

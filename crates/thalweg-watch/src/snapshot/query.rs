@@ -7,7 +7,7 @@ use thalweg_wire::FlowKey;
 
 use super::FlowRow;
 use crate::flow_capture::FlowCaptureRequest;
-use crate::groups::{Group, GroupRow, Grouping};
+use crate::groups::{Group, GroupList, GroupRow, GroupTable, Grouping};
 use crate::traffic::Traffic;
 
 /// Sort key of the table.
@@ -145,6 +145,11 @@ impl Query {
         self.filter.matches(row)
     }
 
+    /// Returns the first hosts or pairs of a table in the order of the query, and how many match it.
+    pub(crate) fn first_groups(&self, table: &GroupTable, limit: usize) -> GroupList {
+        table.first(|row| self.matches_group(row), |a, b| self.compare_groups(a, b), limit)
+    }
+
     fn is_in_scope(&self, row: &FlowRow) -> bool {
         self.scope.is_none_or(|scope| scope.contains(&row.key))
     }
@@ -166,4 +171,13 @@ impl Default for Query {
             is_last: false,
         }
     }
+}
+
+/// Adds up flows that a snapshot already has, for a query that came after the last snapshot.
+pub fn groups_of(rows: &[FlowRow], query: &Query) -> GroupList {
+    let mut table = GroupTable::default();
+    for row in rows.iter().filter(|row| query.matches_part(row)) {
+        table.add_flow(query.grouping, &row.key, row.traffic(), row.cheetah);
+    }
+    query.first_groups(&table, query.limit)
 }

@@ -188,7 +188,7 @@ impl Metering {
         // The filter's terms on amounts select sums over all workers.
         let all = Query { filter: FlowFilter::default(), ..query.clone() };
         let [hosts, pairs] =
-            [0, 1].map(|place| self.tables[place].1.first(&all, MAX_GROUPS.max(query.limit)));
+            [0, 1].map(|place| all.first_groups(&self.tables[place].1, MAX_GROUPS.max(query.limit)));
         MeteringView { counters, now, top, matching, hosts, pairs, pinned }
     }
 }

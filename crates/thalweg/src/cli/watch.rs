@@ -28,12 +28,6 @@ pub(super) struct WatchArgs {
     #[arg(value_name = "SOURCE")]
     sources: Vec<String>,
 
-    /// List the interfaces and end.
-    ///
-    /// Shows their state, addresses, speed and packets, and whether they can be captured. With --json, one object per line.
-    #[arg(short = 'D', long, help_heading = "Live capture", conflicts_with_all = ["sources", "unpin"])]
-    list_interfaces: bool,
-
     /// Configuration file. Flags override it.
     ///
     /// `thalweg config watch` prints an example with all defaults. No file is read by default.
@@ -69,6 +63,12 @@ pub(super) struct WatchArgs {
 
     #[command(flatten)]
     flags: Flags,
+
+    /// List the interfaces and end.
+    ///
+    /// Shows their state, addresses, speed and packets, and whether they can be captured. With --json, one object per line.
+    #[arg(short = 'D', long, help_heading = "Live capture", conflicts_with_all = ["sources", "unpin"])]
+    list_interfaces: bool,
 
     /// Detach and remove the sketches that --pin left in the kernel, and end.
     #[arg(long, value_name = "NAME", help_heading = "Live capture", exclusive = true)]

@@ -1,7 +1,7 @@
 //! Hosts and pairs in the view, and the names of hosts.
 
-use thalweg_watch::groups::{GroupList, GroupRow, Grouping, groups_of};
-use thalweg_watch::snapshot::{Snapshot, SortBy};
+use thalweg_watch::groups::{GroupList, GroupRow, Grouping};
+use thalweg_watch::snapshot::{Snapshot, SortBy, groups_of};
 
 use super::view::{Action, LiveView, Pane};
 use crate::terminal::endpoint::Labels;

@@ -17,7 +17,8 @@ use thalweg_measure::tasks::{
     TaskValue, TasksOptions,
 };
 use thalweg_sketch::{Bound, Estimate, Probability};
-use thalweg_watch::groups::{GroupList, Grouping, groups_of};
+use thalweg_watch::groups::{GroupList, Grouping};
+use thalweg_watch::snapshot::groups_of;
 use thalweg_wire::{BitRate, Bytes, FlowKey, Nanos, Progress, TcpFlags, Timestamp};
 
 use super::*;
