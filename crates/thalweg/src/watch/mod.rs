@@ -6,6 +6,7 @@ mod csv;
 mod groups;
 mod interfaces;
 pub(crate) mod json;
+mod live_run;
 pub mod live_view;
 mod report;
 mod result_names;

@@ -15,7 +15,7 @@ use crate::terminal::endpoint;
 use crate::terminal::quantity::{age, clock, date_and_clock, grouped};
 use crate::terminal::screen::draw_history;
 use crate::terminal::screen::rule;
-use crate::watch::run::capture_text;
+use crate::watch::live_run::capture_text;
 use thalweg_watch::snapshot::{CheetahRow, FlowRow, Snapshot};
 
 const LABEL_WIDTH: u16 = 14;
