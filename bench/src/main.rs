@@ -122,5 +122,9 @@ fn watch_options(file: PathBuf) -> WatchOptions {
         in_kernel: None,
         seed: None,
         top: 10,
+        grouping: Default::default(),
+        flow_capture: Default::default(),
+        names: Default::default(),
+        mouse: false,
     }
 }

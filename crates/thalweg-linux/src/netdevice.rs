@@ -5,7 +5,10 @@
 use std::ffi::{CStr, c_int};
 use std::io;
 use std::mem::zeroed;
+use std::net::IpAddr;
 
+use nix::ifaddrs::getifaddrs;
+use nix::sys::socket::SockaddrStorage;
 use thalweg_wire::BitRate;
 
 use crate::socket::Socket;
@@ -153,6 +156,37 @@ pub fn interface_names() -> Vec<String> {
         libc::if_freenameindex(list);
     }
     names
+}
+
+/// An address of an interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InterfaceAddress {
+    /// Name of the interface.
+    pub interface: String,
+    /// The address.
+    pub address: IpAddr,
+    /// Length of the prefix of its network.
+    pub prefix_length: u8,
+}
+
+/// Returns the addresses of all interfaces in the calling thread's network namespace.
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn interface_addresses() -> io::Result<Vec<InterfaceAddress>> {
+    let ip_of = |address: &SockaddrStorage| {
+        let v4 = address.as_sockaddr_in().map(|address| IpAddr::V4(address.ip()));
+        v4.or_else(|| address.as_sockaddr_in6().map(|address| IpAddr::V6(address.ip())))
+    };
+    let addresses = getifaddrs()?.filter_map(|entry| {
+        let address = ip_of(&entry.address?)?;
+        let ones = match ip_of(&entry.netmask?)? {
+            IpAddr::V4(mask) => mask.to_bits().count_ones(),
+            IpAddr::V6(mask) => mask.to_bits().count_ones(),
+        };
+        Some(InterfaceAddress { interface: entry.interface_name, address, prefix_length: ones as u8 })
+    });
+    Ok(addresses.collect())
 }
 
 /// Returns the name of the interface in an ioctl request.

@@ -302,6 +302,12 @@ pub fn changes_user() -> bool {
     real == 0 || effective == 0
 }
 
+/// Returns the effective user ID of the process.
+pub fn user_id() -> u32 {
+    // SAFETY: takes nothing and cannot fail.
+    unsafe { libc::geteuid() }
+}
+
 /// Checks whether the process may use the files of a directory.
 pub(crate) fn check_searchable(folder: &Path) -> io::Result<()> {
     check_access(folder, libc::X_OK)

@@ -14,6 +14,7 @@ use thalweg_wire::{Batch, Progress, Source, SourceCounters};
 use thiserror::Error;
 
 use crate::options::WatchOptions;
+use crate::survey::LinkMtu;
 
 /// Suffixes of file names. A missing source with one of them is reported as a missing file, not as a missing interface.
 const FILE_SUFFIXES: [&str; 11] =
@@ -64,6 +65,8 @@ pub struct Incomplete {
 #[derive(Debug)]
 pub(crate) struct Input {
     pub(crate) name: String,
+    /// MTU of the interface.
+    pub(crate) mtu: LinkMtu,
     source: AnySource,
 }
 
@@ -154,7 +157,8 @@ impl Inputs {
                 let readers = Readers::Workers(workers);
                 let Opened { sources, .. } =
                     open(&Spec::Dpdk { options: dpdk_options(device, options), readers })?;
-                rings.extend(sources.into_iter().map(|source| Input { name: name.clone(), source }));
+                let mtu = LinkMtu::Unknown;
+                rings.extend(sources.into_iter().map(|source| Input { name: name.clone(), mtu, source }));
                 continue;
             }
             let live = LiveOptions {
@@ -170,7 +174,8 @@ impl Inputs {
             let Opened { sources, choice } = open(&spec.into())?;
             let choice = choice.filter(|_| options.backend != DEFAULT_BACKEND);
             notices.extend(choice.map(|choice| format!("{name}: {}", choice.reason)));
-            rings.extend(sources.into_iter().map(|source| Input { name: name.clone(), source }));
+            let mtu = LinkMtu::of_interface(name);
+            rings.extend(sources.into_iter().map(|source| Input { name: name.clone(), mtu, source }));
         }
         Ok(OpenInputs { inputs: Inputs::Rings(rings), notices, skipped: Vec::new() })
     }
@@ -264,7 +269,7 @@ impl Input {
         let spec = Spec::File { path: name.into(), filter: filter.map(str::to_owned), access };
         let mut opened = open(&spec)?;
         let source = opened.sources.pop().expect("a file has one source");
-        Ok(Input { name: source.name().to_owned(), source })
+        Ok(Input { name: source.name().to_owned(), mtu: LinkMtu::Unknown, source })
     }
 
     /// Whether packets are captured live and timestamped by the clock of this machine.

@@ -7,10 +7,12 @@ use thalweg_measure::meter::record::FlowRecord;
 use thalweg_measure::tasks::WindowState;
 use thalweg_wire::{Progress, SourceCounters, Timestamp};
 
+use crate::groups::{GroupList, GroupTotals};
 use crate::in_kernel::InKernelTotals;
 use crate::ledger::History;
 use crate::meter::MeterCounters;
 use crate::snapshot::FlowRow;
+use crate::survey::Survey;
 
 /// A message from a worker to the main thread.
 #[derive(Debug)]
@@ -58,6 +60,8 @@ pub struct InputView {
     pub name: String,
     /// Counters of the source.
     pub counters: SourceCounters,
+    /// What its frames look like.
+    pub survey: Survey,
     /// Progress, if the length of the input is known.
     pub progress: Option<Progress>,
     /// Whether the input is an interface that is down.
@@ -79,6 +83,10 @@ pub struct MeteringView {
     pub top: Vec<FlowRow>,
     /// Number of flows that match the query.
     pub matching: u64,
+    /// Hosts of the flows that the query's filter selects, by the order of the query; without its terms on amounts.
+    pub hosts: GroupList,
+    /// Pairs of hosts, likewise.
+    pub pairs: GroupList,
     /// The pinned flow of the query, if it is in the table.
     pub pinned: Option<FlowRow>,
 }
@@ -94,6 +102,8 @@ pub struct Done {
     pub has_metered: bool,
     /// The largest flow records, largest first.
     pub largest: Vec<FlowRecord>,
+    /// Hosts or pairs, if requested.
+    pub groups: Option<GroupTotals>,
     /// `None` unless the sketches are in the kernel.
     pub in_kernel: Option<InKernelTotals>,
 }

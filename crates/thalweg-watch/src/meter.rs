@@ -185,6 +185,10 @@ mod tests {
             in_kernel: None,
             seed: None,
             top: 10,
+            grouping: Default::default(),
+            flow_capture: Default::default(),
+            names: Default::default(),
+            mouse: false,
         }
     }
 

@@ -12,6 +12,8 @@ use thalweg_measure::tasks::TasksOptions;
 use thalweg_records::export::ExportOptions;
 use thalweg_wire::Nanos;
 
+use crate::flow_capture::FlowCaptureOptions;
+use crate::groups::Grouping;
 use crate::in_kernel::InKernelOptions;
 
 /// Options of a run.
@@ -59,6 +61,14 @@ pub struct WatchOptions {
     pub seed: Option<u64>,
     /// Maximum rows of each list in the report. Default 10.
     pub top: usize,
+    /// Whether the table and the list of the largest rows have flows, hosts or pairs. Default flows.
+    pub grouping: Grouping,
+    /// Directory and size of the files with the packets of a flow.
+    pub flow_capture: FlowCaptureOptions,
+    /// When to look up names of hosts. Default in the live view of interfaces.
+    pub names: Names,
+    /// Whether the live view uses the mouse. Default yes.
+    pub mouse: bool,
 }
 
 /// Output format.
@@ -73,6 +83,20 @@ pub enum Show {
         /// Also write flow records as flows end.
         flows: bool,
     },
+    /// CSV: flow records as flows end; or hosts or pairs at the end.
+    Csv,
+}
+
+/// When to look up names of hosts by DNS.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Names {
+    /// In the live view of interfaces.
+    #[default]
+    Auto,
+    /// Also for files, and in the results.
+    Always,
+    /// Only if the live view asks for them.
+    Never,
 }
 
 /// Cheetah flow detector.

@@ -17,6 +17,9 @@ const SILENCE_MARGIN: Nanos = Nanos::from_millis(200);
 
 /// A consumer of packets.
 pub(crate) trait Consumer {
+    /// Processes frames, before their packets.
+    fn frames(&mut self, batch: &Batch<'_>);
+
     /// Processes packets in capture order. `tally` is their number and bytes.
     fn packets(&mut self, packets: &[Packet], tally: Tally);
 
@@ -116,6 +119,7 @@ fn consume(
     consumer: &mut impl Consumer,
 ) -> Timestamp {
     packets.clear();
+    consumer.frames(batch);
     let tally = intake.take(batch, packets);
     consumer.packets(packets, tally);
     batch.frames.last().map(|frame| frame.time).unwrap_or_default()
@@ -175,6 +179,8 @@ mod tests {
     struct Ticks(Vec<Timestamp>);
 
     impl Consumer for Ticks {
+        fn frames(&mut self, _: &Batch<'_>) {}
+
         fn packets(&mut self, _: &[Packet], _: Tally) {}
 
         fn pause(&mut self, _: &mut Input, _: &Intake, _: Timestamp) {}

@@ -1,5 +1,6 @@
 //! A run: opens sources, starts workers, collects their results.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
@@ -15,6 +16,7 @@ use thalweg_wire::{HashSeed, Nanos};
 
 use crate::clock::Clock;
 use crate::error::WatchError;
+use crate::flow_capture::{CaptureInput, FlowCaptureOptions, FlowCaptures, LiveCapture};
 use crate::flow_exporter::FlowExporter;
 use crate::in_kernel::{self, InKernelError, InKernelOptions};
 use crate::inputs::{Incomplete, Input, Inputs, OpenInputs};
@@ -22,11 +24,13 @@ use crate::message::{Done, Message, send_message};
 use crate::meter::Meter;
 use crate::options::WatchOptions;
 use crate::reader::{Limits, Pace};
+use crate::survey::FlowContext;
 use crate::tasks::{FinishedWindow, PermitReceiver, SketchWriter, TaskLedger, TaskMonitor, WindowMerger};
 use crate::totals::Totals;
 use crate::update::WatchUpdate;
 use crate::worker::{
-    BATCHES_IN_FLIGHT, DistributedBatch, FlowDistributor, KernelWorker, Metering, Reading, WorkerOptions,
+    BATCHES_IN_FLIGHT, DistributedBatch, FlowDistributor, FrameObserver, KernelWorker, Metering, Reading,
+    WorkerOptions,
 };
 
 /// Capacity of the channel to the main thread. Workers block while it is full.
@@ -53,6 +57,9 @@ pub struct Watch {
     /// Length of the list of largest flows.
     top: usize,
     live: bool,
+    context: FlowContext,
+    flow_captures: FlowCaptures,
+    live_capture: Arc<LiveCapture>,
     clock: Clock,
 }
 
@@ -70,6 +77,7 @@ impl Watch {
             return Watch::open_in_kernel(options, in_kernel, seed, clock, plan);
         }
         let OpenInputs { inputs, notices, skipped } = Inputs::open(options)?;
+        let flow_captures = flow_captures(options, &inputs);
         let (live, workers) = match &inputs {
             Inputs::Files(_) => (false, options.workers.unwrap_or(1).max(1)),
             Inputs::Rings(rings) => (true, rings.len()),
@@ -96,6 +104,9 @@ impl Watch {
             duration,
             top,
             live,
+            context: FlowContext::default(),
+            live_capture: flow_captures.live(),
+            flow_captures,
             clock,
         })
     }
@@ -122,7 +133,11 @@ impl Watch {
         let resumed = if counting.is_resumed() { ", continuing with pinned sketches" } else { "" };
         let notice =
             format!("{}: counting at {}{because}{resumed}", attachment.interface(), attachment.hook());
+        let flow_captures =
+            FlowCaptures::new(options.flow_capture.clone(), CaptureInput::Live, options.decapsulate);
         Ok(Watch {
+            live_capture: flow_captures.live(),
+            flow_captures,
             inputs: Inputs::Kernel(Box::new(counting)),
             notices: vec![notice],
             skipped: Vec::new(),
@@ -136,6 +151,7 @@ impl Watch {
             duration: options.duration,
             top: options.top,
             live: true,
+            context: FlowContext::default(),
             clock,
         })
     }
@@ -181,6 +197,17 @@ impl Watch {
         self.pace.is_some()
     }
 
+    /// Takes the means to write packets of flows. They work while the run lasts, and for files also after it.
+    pub fn take_flow_captures(&mut self) -> FlowCaptures {
+        let none = FlowCaptures::new(FlowCaptureOptions::default(), CaptureInput::Live, false);
+        std::mem::replace(&mut self.flow_captures, none)
+    }
+
+    /// Returns what capture filters of flows have to take into account; it grows during the run.
+    pub fn flow_context(&self) -> FlowContext {
+        self.context.clone()
+    }
+
     /// Whether flow records are exported, so that workers must send them.
     pub fn exports_flows(&self) -> bool {
         self.flow_exporter.is_some()
@@ -209,7 +236,11 @@ impl Watch {
         let seed = HashSeed::new(self.seed);
         let intake = || Intake::new(self.parser, seed);
         let (pace, clock) = (self.pace, self.clock);
-        let reading = |worker| Reading::new(worker, intake(), sender.clone(), clock);
+        let (context, capture) = (self.context, self.live_capture);
+        let reading = |worker| {
+            let frames = FrameObserver { context: context.clone(), capture: Arc::clone(&capture) };
+            Reading::new(worker, intake(), frames, sender.clone(), clock)
+        };
         let tasks = self.tasks;
         let metering = |worker, meter| {
             let permits = permits.get(worker).cloned();
@@ -277,6 +308,18 @@ impl Watch {
                 .collect(),
         }
     }
+}
+
+/// Returns the means to write packets of flows: of files, by reading them again.
+fn flow_captures(options: &WatchOptions, inputs: &Inputs) -> FlowCaptures {
+    let input = match inputs {
+        Inputs::Files(files) => CaptureInput::Files {
+            names: files.iter().map(|file| file.name.clone()).collect(),
+            filter: options.capture_filter.clone(),
+        },
+        Inputs::Rings(_) | Inputs::Kernel(_) => CaptureInput::Live,
+    };
+    FlowCaptures::new(options.flow_capture.clone(), input, options.decapsulate)
 }
 
 fn done(done: Done) -> Message {

@@ -1,10 +1,13 @@
 //! Combines the views of workers into the snapshot for the live view.
 
+use std::collections::HashMap;
+
 use thalweg_measure::meter::intake::IntakeCounters;
 use thalweg_measure::meter::record::EndReason;
 use thalweg_measure::tasks::PlannedTask;
 use thalweg_wire::{BitRate, Bytes, SourceCounters, Timestamp};
 
+use crate::groups::{GroupList, GroupTable};
 use crate::ledger::History;
 use crate::message::{InputView, MeteringView, ReadingView, View};
 use crate::meter::MeterCounters;
@@ -49,6 +52,7 @@ impl ViewFeed {
     /// Combines the latest views.
     pub fn snapshot(&self, query: &Query, totals: &Totals, ended: bool) -> Snapshot {
         let log = &totals.cheetahs;
+        let mut merged_frames = 0;
         let (mut intake, mut source) = (IntakeCounters::default(), SourceCounters::default());
         let mut history = History::default();
         let mut start = Timestamp(u64::MAX);
@@ -68,9 +72,11 @@ impl ViewFeed {
             now = now.max(metering.now);
         }
         keep_first(&mut top, query);
+        let merge_all = |list: fn(&MeteringView) -> &GroupList| merge(self.metering.iter().map(list), query);
         let sources = self.sources();
         for input in self.reading.iter().flat_map(|reading| &reading.inputs) {
             source += input.counters;
+            merged_frames += input.survey.merged;
         }
         let history: Vec<RateSample> = history.slices().map(|slice| rate_sample(*slice)).collect();
         // The last slice is incomplete.
@@ -95,8 +101,19 @@ impl ViewFeed {
             cheetahs: cheetahs.take(CHEETAHS_SHOWN).collect(),
             top,
             matching,
+            hosts: merge_all(|metering| &metering.hosts),
+            pairs: merge_all(|metering| &metering.pairs),
+            capture: None,
+            tags: None,
+            names: HashMap::new(),
             pinned: self.metering.iter().find_map(|metering| metering.pinned.clone()),
-            counters: counters(&intake, &source, self.has_table.then_some(&meter), totals.tasks.as_ref()),
+            counters: counters(
+                &intake,
+                &source,
+                merged_frames,
+                self.has_table.then_some(&meter),
+                totals.tasks.as_ref(),
+            ),
             sources,
             tasks: totals.tasks.as_ref().map(TasksView::from),
             no_table: !self.has_table,
@@ -112,6 +129,7 @@ impl ViewFeed {
                 Some(row) => {
                     row.kernel_drops += input.counters.kernel_drops;
                     row.freezes += input.counters.kernel_freezes;
+                    row.merged += input.survey.merged;
                 }
                 None => rows.push(SourceRow {
                     name: input.name.clone(),
@@ -119,6 +137,7 @@ impl ViewFeed {
                     kernel_drops: input.counters.kernel_drops,
                     freezes: input.counters.kernel_freezes,
                     progress: input.progress,
+                    merged: input.survey.merged,
                 }),
             }
         }
@@ -137,6 +156,21 @@ impl ViewFeed {
     }
 }
 
+/// Adds up the hosts or the pairs of all workers.
+fn merge<'a>(lists: impl Iterator<Item = &'a GroupList>, query: &Query) -> GroupList {
+    let mut table = GroupTable::default();
+    let mut not_sent = 0;
+    for list in lists {
+        not_sent += list.matching - list.rows.len() as u64;
+        list.rows.iter().for_each(|row| table.add(row.clone()));
+    }
+    let mut list = query.first_groups(&table, query.limit);
+    if query.filter.is_empty() {
+        list.matching += not_sent;
+    }
+    list
+}
+
 fn rate_sample((packets, bytes): (u64, Bytes)) -> RateSample {
     let packet_rate = packets as f64 / History::SLICE.as_secs_f64();
     RateSample { bit_rate: BitRate::of(bytes, History::SLICE), packet_rate }
@@ -145,6 +179,7 @@ fn rate_sample((packets, bytes): (u64, Bytes)) -> RateSample {
 fn counters(
     intake: &IntakeCounters,
     source: &SourceCounters,
+    merged: u64,
     meter: Option<&MeterCounters>,
     tasks: Option<&TaskLedger>,
 ) -> Vec<Counter> {
@@ -173,6 +208,7 @@ fn counters(
         Some(counter("out of order", intake.backwards, Warning)),
         Some(counter("unknown link", intake.unsupported_link.packets, Warning)),
         Some(counter("bad length", intake.length_beyond_frame, Warning)),
+        Some(counter("merged (GRO/TSO)", merged, Note)),
         Some(counter("non-IP", intake.non_ip.packets, Note)),
         Some(counter("no ports", intake.ports_not_captured + intake.portless_fragments, Note)),
         Some(counter("decapsulated", intake.decapsulated, Note)),

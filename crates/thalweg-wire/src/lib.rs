@@ -8,6 +8,7 @@
 
 mod amount;
 pub mod capture_file;
+pub mod capture_filter;
 pub mod emulation_protocol;
 pub mod flow_export;
 pub mod flow_key;
@@ -26,6 +27,7 @@ pub mod time;
 pub mod units;
 pub mod web_url;
 
+pub use capture_filter::VlanTags;
 pub use flow_key::{Direction, FlowKey, HashSeed, IpVersion};
 pub use ip_prefix::{IpPrefix, ParsePrefixError};
 pub use link_type::LinkType;

@@ -10,6 +10,7 @@ pub mod emulated_lab;
 #[cfg(target_os = "linux")]
 pub mod endpoint;
 mod figures;
+mod names;
 pub mod sketch;
 mod task_text;
 mod terminal;

@@ -52,14 +52,22 @@ fn no_such_interface(name: &str) -> LiveError {
 pub(crate) fn link_type_of(socket: &PacketSocket, name: &str) -> Result<LinkType, LiveError> {
     let interface = || name.to_owned();
     match socket.socket().hardware_type(name) {
-        Ok(libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK) => Ok(LinkType::Ethernet),
-        Ok(raw_ip) if RAW_IP.contains(&raw_ip) => Ok(LinkType::RawIp),
-        Ok(hardware_type) => Err(LiveError::UnsupportedLink { interface: interface(), hardware_type }),
+        Ok(hardware_type) => link_type_of_hardware(hardware_type)
+            .ok_or_else(|| LiveError::UnsupportedLink { interface: interface(), hardware_type }),
         Err(source) => Err(LiveError::Kernel {
             interface: interface(),
             step: "read the interface's hardware type",
             source,
         }),
+    }
+}
+
+/// Returns the link type of an `ARPHRD_` type; `None` if it is not supported.
+pub(super) fn link_type_of_hardware(hardware_type: u16) -> Option<LinkType> {
+    match hardware_type {
+        libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK => Some(LinkType::Ethernet),
+        raw_ip if RAW_IP.contains(&raw_ip) => Some(LinkType::RawIp),
+        _ => None,
     }
 }
 

@@ -34,6 +34,7 @@
 mod block;
 pub(crate) mod error;
 pub(crate) mod interface;
+mod interface_list;
 mod kernel_filter;
 pub(crate) mod options;
 pub mod prompt;
@@ -52,6 +53,7 @@ use thalweg_wire::{Batch, FrameRef, Interface, LinkType, Nanos, Source, SourceCo
 
 pub use error::LiveError;
 pub use interface::LinkState;
+pub use interface_list::{Capturable, CaptureInterface, InterfaceState, ListError, list_interfaces};
 pub use options::{LiveOptions, Way};
 pub use prompt::PromptSource;
 pub use sender::FrameSender;

@@ -136,6 +136,28 @@ impl Field {
     }
 }
 
+impl Field {
+    /// Whether the values of several flows add up, or are computed from sums: traffic, number, duration, rates.
+    pub fn is_amount(self) -> bool {
+        use Field::{BitRate, Bytes, Duration, Flows, InBytes, InPackets};
+        use Field::{OutBytes, OutPackets, PacketRate, PacketSize, Packets};
+        matches!(
+            self,
+            Bytes
+                | Packets
+                | InBytes
+                | InPackets
+                | OutBytes
+                | OutPackets
+                | Flows
+                | Duration
+                | BitRate
+                | PacketRate
+                | PacketSize
+        )
+    }
+}
+
 /// A flow that a filter can select.
 ///
 /// All methods return `None` for a field that this kind of flow does not have.
@@ -168,6 +190,19 @@ pub fn key_address(key: &FlowKey, field: Field) -> Option<IpAddr> {
         Field::SrcAddress => Some(key.src()),
         Field::DstAddress => Some(key.dst()),
         _ => None,
+    }
+}
+
+/// A flow that is part of a row: without amounts.
+pub(super) struct PartOfRow<'a, F>(pub(super) &'a F);
+
+impl<F: FlowFields> FlowFields for PartOfRow<'_, F> {
+    fn number(&self, field: Field) -> Option<u64> {
+        if field.is_amount() { None } else { self.0.number(field) }
+    }
+
+    fn address(&self, field: Field) -> Option<IpAddr> {
+        self.0.address(field)
     }
 }
 

@@ -81,6 +81,7 @@ use std::fmt;
 
 pub use error::{FilterError, FilterErrorKind};
 use expression::Expression;
+use fields::PartOfRow;
 pub use fields::{Field, FlowFields, Totals, key_address, key_number};
 pub use term::Term;
 pub use view::{CHEETAHS, METERED, RECORDS, SAMPLED, View};
@@ -137,6 +138,12 @@ impl FlowFilter {
     /// A term on a field that the flow does not have ([`FlowFields`]) is unknown. An unknown result selects the flow.
     pub fn matches(&self, flow: &impl FlowFields) -> bool {
         self.expression.as_ref().is_none_or(|expression| expression.evaluate(flow) != Some(false))
+    }
+
+    /// Whether the filter may select a row that combines this flow with others: as [`FlowFilter::matches`], with all
+    /// amounts ([`Field::is_amount`]) unknown, because they are those of the row.
+    pub fn matches_part(&self, flow: &impl FlowFields) -> bool {
+        self.matches(&PartOfRow(flow))
     }
 }
 

@@ -92,7 +92,7 @@ pub const METERED: View = View {
         (Term::Flows, "1"),
         (Term::Duration, "first to last packet, ms"),
         (Term::Bps, "both directions together: in the live view now, else the mean"),
-        (Term::Pps, "both directions together: the mean over the duration"),
+        (Term::Pps, "both directions together: in the live view now, else the mean"),
         (Term::Bpp, "`bytes` / `packets`"),
         (Term::Cheetah, "either direction is or was a cheetah flow (detector `sliding-window`)"),
     ],

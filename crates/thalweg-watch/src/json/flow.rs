@@ -5,6 +5,8 @@ use thalweg_api::{FlowName, UtcTime};
 use thalweg_measure::meter::record::FlowRecord;
 use thalweg_wire::TcpFlags;
 
+use crate::survey::FlowContext;
+
 /// A flow that has ended.
 #[derive(Debug, Serialize)]
 pub struct FlowLine {
@@ -20,6 +22,16 @@ pub struct FlowLine {
     cheetah: bool,
     reverse_cheetah: bool,
     end_reason: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    capture_filter: Option<String>,
+}
+
+impl FlowLine {
+    /// Creates a line with the filter that makes tcpdump select the packets of the flow.
+    pub fn with_capture_filter(record: &FlowRecord, context: &FlowContext) -> FlowLine {
+        let capture_filter = context.tags().map(|tags| record.key.capture_filter(tags));
+        FlowLine { capture_filter, ..FlowLine::from(record) }
+    }
 }
 
 impl From<&FlowRecord> for FlowLine {
@@ -39,6 +51,7 @@ impl From<&FlowRecord> for FlowLine {
             cheetah: record.forward.cheetah,
             reverse_cheetah: record.reverse.cheetah,
             end_reason: record.end_reason.name(),
+            capture_filter: None,
         }
     }
 }

@@ -3,60 +3,24 @@
 //! The pipeline sends a [`Snapshot`] about four times per second. The view sends a [`Query`] whenever the user changes the
 //! table. All times are packet times, never wall clock times. All lengths count bytes at the IP layer.
 
+mod flow_row;
+mod query;
 mod tasks_view;
 
-use std::cmp::{Ordering, Reverse};
+use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use thalweg_measure::detect::{Cheetah, CheetahEnd};
-use thalweg_measure::filter::{Field, FlowFields, FlowFilter, Totals, key_address, key_number};
-use thalweg_measure::meter::top::FlowRate;
-use thalweg_wire::{BitRate, Bytes, FlowKey, Nanos, Progress, TcpFlags, Timestamp};
+use thalweg_measure::filter::{Field, FlowFields, key_address, key_number};
+use thalweg_wire::{BitRate, Bytes, FlowKey, Nanos, Progress, Timestamp, VlanTags};
 
+pub use flow_row::FlowRow;
+pub use query::{Query, SortBy, groups_of};
 pub use tasks_view::{TaskRow, TasksView};
 
-/// A live flow with both directions. Index 0 of a pair is from the initiator, index 1 to it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FlowRow {
-    /// 5-tuple. The source is the initiator: the sender of the first packet seen.
-    pub key: FlowKey,
-    /// First packet in either direction.
-    pub first: Timestamp,
-    /// Latest packet in either direction.
-    pub last: Timestamp,
-    /// Packets per direction.
-    pub packets: [u64; 2],
-    /// Bytes per direction.
-    pub bytes: [u64; 2],
-    /// Rate per direction since the previous snapshot.
-    pub rate: [BitRate; 2],
-    /// Union of the TCP flags per direction.
-    pub tcp_flags: [TcpFlags; 2],
-    /// Whether each direction is currently a cheetah flow.
-    pub cheetah: [bool; 2],
-}
-
-impl FlowRow {
-    /// Returns the rate of both directions.
-    pub fn total_rate(&self) -> BitRate {
-        BitRate(self.rate[0].0.saturating_add(self.rate[1].0))
-    }
-
-    /// Returns the bytes of both directions.
-    pub fn total_bytes(&self) -> Bytes {
-        Bytes(self.bytes[0].saturating_add(self.bytes[1]))
-    }
-
-    /// Returns the packets of both directions.
-    pub fn total_packets(&self) -> u64 {
-        self.packets[0].saturating_add(self.packets[1])
-    }
-
-    /// Whether either direction is currently a cheetah flow.
-    pub fn is_cheetah(&self) -> bool {
-        self.cheetah[0] || self.cheetah[1]
-    }
-}
+use crate::flow_capture::FlowCaptureStatus;
+use crate::groups::GroupList;
 
 /// A detected cheetah flow: one direction of a flow. A flow that is detected again has a row for each detection.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,18 +46,14 @@ impl CheetahRow {
     }
 }
 
-impl From<FlowRate> for FlowRow {
-    fn from(FlowRate { flow, forward, reverse }: FlowRate) -> FlowRow {
-        FlowRow {
-            key: flow.key,
-            first: flow.first,
-            last: flow.last,
-            packets: [flow.forward.packets, flow.reverse.packets],
-            bytes: [flow.forward.bytes.0, flow.reverse.bytes.0],
-            rate: [forward, reverse],
-            tcp_flags: [flow.forward.tcp_flags, flow.reverse.tcp_flags],
-            cheetah: [flow.forward.cheetah, flow.reverse.cheetah],
-        }
+impl Snapshot {
+    /// Returns the addresses of all rows, most important first.
+    pub fn addresses(&self) -> impl Iterator<Item = IpAddr> + '_ {
+        let keys = self.pinned.iter().chain(&self.top).map(|row| row.key);
+        let keys = keys.chain(self.cheetahs.iter().map(|row| row.key));
+        let groups = self.hosts.rows.iter().chain(&self.pairs.rows);
+        let groups = groups.flat_map(|row| row.group.addresses());
+        groups.chain(keys.flat_map(|key| [key.src(), key.dst()]))
     }
 }
 
@@ -107,32 +67,6 @@ impl From<&(Cheetah, Option<CheetahEnd>)> for CheetahRow {
             bytes: end.map_or(cheetah.bytes, |end| end.bytes),
             ended: end.map(|end| end.last),
         }
-    }
-}
-
-/// Values of the fields of [`thalweg_measure::filter::METERED`]. The bit rate is that since the previous snapshot.
-impl FlowFields for FlowRow {
-    fn number(&self, field: Field) -> Option<u64> {
-        let [tcp_flags, reverse_tcp_flags] = self.tcp_flags;
-        match field {
-            Field::TcpFlags => Some((tcp_flags | reverse_tcp_flags).0.into()),
-            Field::InBytes => Some(self.bytes[0]),
-            Field::InPackets => Some(self.packets[0]),
-            Field::OutBytes => Some(self.bytes[1]),
-            Field::OutPackets => Some(self.packets[1]),
-            Field::Flows => Some(1),
-            Field::BitRate => Some(self.total_rate().0),
-            Field::Cheetah => Some(self.is_cheetah().into()),
-            _ => {
-                let (bytes, packets) = (self.total_bytes(), self.total_packets());
-                let totals = Totals { bytes, packets, duration: self.last - self.first };
-                key_number(&self.key, field).or_else(|| totals.number(field))
-            }
-        }
-    }
-
-    fn address(&self, field: Field) -> Option<IpAddr> {
-        key_address(&self.key, field)
     }
 }
 
@@ -184,6 +118,8 @@ pub struct SourceRow {
     pub freezes: u64,
     /// Progress, if the length of the source is known.
     pub progress: Option<Progress>,
+    /// Frames longer than the link allows, merged from several by GRO or TSO.
+    pub merged: u64,
 }
 
 /// Severity of a counter above zero.
@@ -255,6 +191,16 @@ pub struct Snapshot {
     pub top: Vec<FlowRow>,
     /// Live flows that match the query's filter.
     pub matching: u64,
+    /// Hosts, in the order of the query; empty unless the query is for them, or the snapshot the last one.
+    pub hosts: GroupList,
+    /// Pairs of hosts, likewise.
+    pub pairs: GroupList,
+    /// The latest file with packets of a flow.
+    pub capture: Option<FlowCaptureStatus>,
+    /// VLAN tags of the frames, for capture filters; `None` if flows may be inside tunnels.
+    pub tags: Option<VlanTags>,
+    /// Names of addresses, as far as they are known.
+    pub names: HashMap<IpAddr, Arc<str>>,
     /// The flow of [`Query::pinned`], if it is in the table.
     pub pinned: Option<FlowRow>,
     /// Counters of unmeasured and unusual packets.
@@ -268,104 +214,4 @@ pub struct Snapshot {
     /// Whether every source has ended. This is then the last snapshot and stays on the screen, so it should contain the
     /// flows as they were before the table was emptied.
     pub ended: bool,
-}
-
-/// Sort key of the flow table.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SortBy {
-    /// Current rate of both directions.
-    #[default]
-    Rate,
-    /// Bytes of both directions.
-    Bytes,
-    /// Packets of both directions.
-    Packets,
-    /// Time since the first packet.
-    Age,
-    /// Time of the latest packet.
-    Last,
-}
-
-impl SortBy {
-    /// All sort keys, in the order in which the `s` key cycles through them.
-    pub const ALL: [SortBy; 5] = [SortBy::Rate, SortBy::Bytes, SortBy::Packets, SortBy::Age, SortBy::Last];
-
-    /// Returns the next sort key; the first after the last.
-    #[must_use]
-    pub fn next(self) -> SortBy {
-        SortBy::ALL[(self as usize + 1) % SortBy::ALL.len()]
-    }
-
-    /// Returns the name in the title of the table.
-    pub fn label(self) -> &'static str {
-        match self {
-            SortBy::Rate => "rate",
-            SortBy::Bytes => "bytes",
-            SortBy::Packets => "packets",
-            SortBy::Age => "age",
-            SortBy::Last => "last packet",
-        }
-    }
-
-    fn compare(self, a: &FlowRow, b: &FlowRow) -> Ordering {
-        match self {
-            SortBy::Rate => a.total_rate().cmp(&b.total_rate()),
-            SortBy::Bytes => a.total_bytes().cmp(&b.total_bytes()),
-            SortBy::Packets => a.total_packets().cmp(&b.total_packets()),
-            SortBy::Age => Reverse(a.first).cmp(&Reverse(b.first)),
-            SortBy::Last => a.last.cmp(&b.last),
-        }
-    }
-}
-
-/// Maximum rows of the last snapshot.
-const LAST_ROWS: usize = 10_000;
-
-/// The query of the live view: which flows to send, in which order.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Query {
-    /// Sort key.
-    pub sort: SortBy,
-    /// Whether the largest, oldest or latest come first.
-    pub descending: bool,
-    /// Filter of flows and cheetah flows.
-    pub filter: FlowFilter,
-    /// Maximum rows of [`Snapshot::top`].
-    pub limit: usize,
-    /// The flow to send as [`Snapshot::pinned`], regardless of the filter; in either direction.
-    pub pinned: Option<FlowKey>,
-}
-
-impl Query {
-    /// Returns the query for the last snapshot: no filter and many rows, because no query is answered after it.
-    #[must_use]
-    pub fn last(self) -> Query {
-        Query { filter: FlowFilter::default(), limit: self.limit.max(LAST_ROWS), ..self }
-    }
-
-    /// Compares rows by the sort key, then by flow key, so that equal rows keep their places. [`Snapshot::top`] has this
-    /// order.
-    pub fn compare(&self, a: &FlowRow, b: &FlowRow) -> Ordering {
-        let order = self.sort.compare(a, b);
-        let order = if self.descending { order.reverse() } else { order };
-        order.then_with(|| a.key.cmp(&b.key))
-    }
-
-    /// Whether a row matches the filter.
-    pub fn matches(&self, row: &FlowRow) -> bool {
-        self.filter.matches(row)
-    }
-}
-
-/// The 200 fastest flows.
-impl Default for Query {
-    fn default() -> Self {
-        Query {
-            sort: SortBy::Rate,
-            descending: true,
-            filter: FlowFilter::default(),
-            limit: 200,
-            pinned: None,
-        }
-    }
 }

@@ -16,6 +16,7 @@ use crate::clock::Clock;
 use crate::in_kernel::{InKernelTotals, states, tally};
 use crate::message::{Done, InputView, Message, MeteringView, ReadingView, View, send_message};
 use crate::reader::Limits;
+use crate::survey::{LinkMtu, Survey};
 use crate::tasks::PermitReceiver;
 
 /// How often new keys are read.
@@ -50,6 +51,7 @@ impl KernelWorker {
         let input = InputView {
             name,
             counters: SourceCounters::default(),
+            survey: Survey::new(LinkMtu::Unknown),
             progress: None,
             is_down: false,
             ended: false,
@@ -111,6 +113,7 @@ impl KernelWorker {
             counters: None,
             has_metered: true,
             largest: Vec::new(),
+            groups: None,
             in_kernel: Some(self.totals),
         }
     }

@@ -4,12 +4,15 @@ use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender};
+use thalweg_measure::filter::FlowFilter;
+use thalweg_measure::meter::record::FlowRecord;
 use thalweg_measure::meter::top::Rates;
 use thalweg_wire::{Packet, Timestamp};
 
 use super::distributor::DistributedBatch;
 use super::{PacketSink, VIEW_INTERVAL, WorkerOptions};
 use crate::clock::Clock;
+use crate::groups::{GroupTable, GroupTotals, Grouping};
 use crate::ledger::Largest;
 use crate::message::{Done, Message, MeteringView, ReadingView, View, send_message};
 use crate::meter::Meter;
@@ -18,6 +21,9 @@ use crate::tasks::TaskMonitor;
 
 /// Records per message, unless [`MAX_RECORD_DELAY`] passes first.
 const RECORD_BATCH: usize = 512;
+
+/// Maximum number of hosts, and of pairs, in a view. Of more, those that are the first by the query's order in one worker are sent.
+const MAX_GROUPS: usize = 16_384;
 
 /// Maximum time that a record is pending.
 const MAX_RECORD_DELAY: Duration = Duration::from_millis(50);
@@ -34,7 +40,11 @@ pub(crate) struct Metering {
     /// `None` without tasks.
     task_monitor: Option<TaskMonitor>,
     largest: Largest,
+    /// Hosts or pairs of the run, if requested.
+    groups: Option<GroupTotals>,
     rates: Rates,
+    /// Memory for the hosts and the pairs of a view.
+    tables: [(Grouping, GroupTable); 2],
     next_view: Instant,
     /// When records were last sent.
     records_sent_at: Instant,
@@ -50,6 +60,8 @@ impl Metering {
         clock: Clock,
     ) -> Metering {
         let (largest, rates) = (Largest::new(worker_options.largest), Rates::default());
+        let grouping = worker_options.grouping;
+        let groups = (grouping != Grouping::Flow).then(|| GroupTotals::new(grouping));
         let now = clock.now();
         Metering {
             worker,
@@ -59,7 +71,9 @@ impl Metering {
             meter,
             task_monitor,
             largest,
+            groups,
             rates,
+            tables: [Grouping::Host, Grouping::Pair].map(|grouping| (grouping, GroupTable::default())),
             next_view: now,
             records_sent_at: now,
         }
@@ -110,17 +124,20 @@ impl Metering {
         if output.records.is_empty() && output.findings.is_empty() {
             return;
         }
-        if !self.worker_options.records {
-            let filter = &self.worker_options.filter;
-            for record in output.records.drain(..).filter(|record| filter.matches(record)) {
-                self.largest.add(&record);
-            }
-        }
-        if !output.findings.is_empty() || output.records.len() >= min_records.max(1) {
-            let filter = &self.worker_options.filter;
-            for record in output.records.iter().filter(|record| filter.matches(*record)) {
+        let filter = &self.worker_options.filter;
+        let mut keep = |record: &FlowRecord| {
+            if filter.matches(record) {
                 self.largest.add(record);
             }
+            if let Some(groups) = self.groups.as_mut().filter(|_| filter.matches_part(record)) {
+                groups.add(record);
+            }
+        };
+        if !self.worker_options.records {
+            output.records.drain(..).for_each(|record| keep(&record));
+        }
+        if !output.findings.is_empty() || output.records.len() >= min_records.max(1) {
+            output.records.iter().for_each(keep);
             send_message(&self.sender, Message::Output(std::mem::take(output)));
         }
     }
@@ -147,10 +164,17 @@ impl Metering {
         };
         let (mut top, mut matching, mut pinned) = (Vec::new(), 0, None);
         let pinned_key = query.pinned.map(|key| key.canonical().0);
+        self.tables.iter_mut().for_each(|(_, table)| table.clear());
+        let tables = &mut self.tables;
         self.rates.look(&meter.table, now, |rate| {
             let row = FlowRow::from(rate);
             if pinned_key == Some(row.key.canonical().0) {
                 pinned = Some(row.clone());
+            }
+            for (grouping, table) in tables.iter_mut().filter(|(grouping, _)| query.needs(*grouping)) {
+                if query.matches_part(&row) {
+                    table.add_flow(*grouping, &row.key, row.traffic(), row.cheetah);
+                }
             }
             if query.matches(&row) {
                 matching += 1;
@@ -161,7 +185,11 @@ impl Metering {
             }
         });
         keep_first(&mut top, query);
-        MeteringView { counters, now, top, matching, pinned }
+        // The filter's terms on amounts select sums over all workers.
+        let all = Query { filter: FlowFilter::default(), ..query.clone() };
+        let [hosts, pairs] =
+            [0, 1].map(|place| all.first_groups(&self.tables[place].1, MAX_GROUPS.max(query.limit)));
+        MeteringView { counters, now, top, matching, hosts, pairs, pinned }
     }
 }
 
@@ -211,6 +239,7 @@ impl PacketSink for Metering {
         }
         self.send_output(1);
         let counters = self.meter.as_ref().map(Meter::counters);
-        Done { reading: None, counters, has_metered: true, largest: self.largest.sorted(), in_kernel: None }
+        let (largest, groups) = (self.largest.sorted(), self.groups);
+        Done { reading: None, counters, has_metered: true, largest, groups, in_kernel: None }
     }
 }

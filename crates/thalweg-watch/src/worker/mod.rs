@@ -23,8 +23,9 @@ use thalweg_wire::{Packet, Timestamp};
 pub(crate) use distributor::{DistributedBatch, FlowDistributor};
 pub(crate) use kernel::KernelWorker;
 pub(crate) use metering::{Metering, keep_first};
-pub(crate) use reading::Reading;
+pub(crate) use reading::{FrameObserver, Reading};
 
+use crate::groups::Grouping;
 use crate::message::{Done, ReadingView};
 use crate::snapshot::Query;
 
@@ -43,7 +44,9 @@ pub struct WorkerOptions {
     pub views: Option<Arc<Mutex<Query>>>,
     /// Length of the list of largest flows.
     pub largest: usize,
-    /// Filter of that list.
+    /// Hosts or pairs to add up over the run; nothing for [`Grouping::Flow`].
+    pub grouping: Grouping,
+    /// Filter of both lists.
     pub filter: FlowFilter,
 }
 

@@ -1,14 +1,18 @@
 //! The reading side of a worker.
 
+use std::sync::Arc;
+
 use crossbeam_channel::Sender;
 use thalweg_measure::meter::intake::{Intake, Tally};
-use thalweg_wire::{Packet, Source, SourceCounters, Timestamp};
+use thalweg_wire::{Batch, Packet, Source, SourceCounters, Timestamp};
 
 use super::PacketSink;
 use crate::clock::Clock;
+use crate::flow_capture::LiveCapture;
 use crate::inputs::Input;
 use crate::message::{Done, InputView, Message, ReadingView, View, send_message};
 use crate::reader::{Consumer, Limits, Pace, read};
+use crate::survey::{FlowContext, Survey};
 
 /// The reading side of a worker.
 #[derive(Debug)]
@@ -17,12 +21,19 @@ pub(crate) struct Reading {
     sender: Sender<Message>,
     intake: Intake,
     clock: Clock,
+    frames: FrameObserver,
     view: ReadingView,
 }
 
 impl Reading {
-    pub(crate) fn new(worker: usize, intake: Intake, sender: Sender<Message>, clock: Clock) -> Reading {
-        Reading { worker, sender, intake, clock, view: ReadingView::default() }
+    pub(crate) fn new(
+        worker: usize,
+        intake: Intake,
+        frames: FrameObserver,
+        sender: Sender<Message>,
+        clock: Clock,
+    ) -> Reading {
+        Reading { worker, sender, intake, clock, frames, view: ReadingView::default() }
     }
 
     /// Reads the inputs one after another.
@@ -34,7 +45,7 @@ impl Reading {
         sink: impl PacketSink,
     ) -> Done {
         self.view.inputs = inputs.iter().map(InputView::waiting).collect();
-        let mut recorder = ViewRecorder { view: self.view, sink, input: 0 };
+        let mut recorder = ViewRecorder { view: self.view, frames: self.frames, sink, input: 0 };
         let mut end = None;
         for (number, mut input) in inputs.into_iter().enumerate() {
             recorder.input = number;
@@ -55,21 +66,45 @@ impl Reading {
     }
 }
 
+/// What looks at frames besides the parser; shared by all threads that read.
+#[derive(Clone, Debug)]
+pub(crate) struct FrameObserver {
+    pub(crate) context: FlowContext,
+    pub(crate) capture: Arc<LiveCapture>,
+}
+
 impl InputView {
     fn waiting(input: &Input) -> InputView {
         let (counters, progress) = (SourceCounters::default(), input.progress());
-        InputView { name: input.name.clone(), counters, progress, is_down: false, ended: false, error: None }
+        let survey = Survey::new(input.mtu);
+        InputView {
+            name: input.name.clone(),
+            counters,
+            survey,
+            progress,
+            is_down: false,
+            ended: false,
+            error: None,
+        }
     }
 }
 
 /// Records the state of reading and forwards packets.
 struct ViewRecorder<T> {
     view: ReadingView,
+    frames: FrameObserver,
     sink: T,
     input: usize,
 }
 
 impl<T: PacketSink> Consumer for ViewRecorder<T> {
+    fn frames(&mut self, batch: &Batch<'_>) {
+        let survey = &mut self.view.inputs[self.input].survey;
+        survey.look(batch);
+        self.frames.context.add(survey, false);
+        self.frames.capture.frames(batch);
+    }
+
     fn packets(&mut self, packets: &[Packet], tally: Tally) {
         if let Some(last) = packets.last() {
             self.view.history.add(last.time, tally.packets, tally.bytes);
@@ -87,6 +122,7 @@ impl<T: PacketSink> Consumer for ViewRecorder<T> {
 
     fn tick(&mut self, intake: &Intake, now: Timestamp) {
         self.view.intake = intake.counters();
+        self.frames.context.add(&self.view.inputs[self.input].survey, self.view.intake.decapsulated > 0);
         self.view.span = intake.span();
         self.view.history.advance(now);
         self.sink.advance(now, &self.view);

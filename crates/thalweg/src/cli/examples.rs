@@ -24,7 +24,7 @@ const PROGRAM: [Example; 5] = [
     Example { about: "Help for a command", command: "thalweg help watch" },
 ];
 
-const WATCH: [Example; 9] = [
+const WATCH: [Example; 11] = [
     Example { about: "Analyse a capture file", command: "thalweg watch trace.pcap" },
     Example { about: "Replay it in real time", command: "thalweg watch --replay trace.pcap" },
     Example {
@@ -32,6 +32,8 @@ const WATCH: [Example; 9] = [
         command: "sudo tcpdump -i eth0 -U -w - | thalweg watch -",
     },
     Example { about: "Watch an interface for 10 seconds", command: "sudo thalweg watch --duration 10s eth0" },
+    Example { about: "List the interfaces", command: "thalweg watch -D" },
+    Example { about: "Hosts by traffic, as CSV", command: "thalweg watch --csv --by host trace.pcap" },
     Example { about: "Capture HTTPS only", command: "sudo thalweg watch -f 'tcp port 443' eth0" },
     Example {
         about: "List senders above 1 Gbit/s with jq",

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use thalweg_dataplane::PinName;
 
-use super::exit_code::ExitCode;
+use super::exit_code::{ExitCode, UsageError};
 use super::file_kind::FileKind;
-use crate::config::settings::{Output, ShowChoice};
+use crate::config::settings::{NamesName, Output, ShowChoice};
 use crate::config::{self, Config, Flags, Request};
 use crate::console;
 use crate::watch;
@@ -24,7 +24,8 @@ pub(super) struct WatchArgs {
     /// Files are pcap or pcapng, optionally compressed (.gz, .zst, .bz2, .xz, .lz4), and are read one after another. Interfaces are
     /// captured at the same time and need CAP_NET_RAW. A name with a slash, such as ./eth0, is always a file.
     /// dpdk:DEVICE is a DPDK port, such as dpdk:net_af_packet0,iface=eth0, in builds with the feature dpdk.
-    #[arg(required_unless_present = "unpin", value_name = "SOURCE")]
+    /// Without a source, the interfaces are listed.
+    #[arg(value_name = "SOURCE")]
     sources: Vec<String>,
 
     /// Configuration file. Flags override it.
@@ -39,6 +40,16 @@ pub(super) struct WatchArgs {
     #[arg(long, help_heading = "Output", conflicts_with_all = ["summary", "show"])]
     json: bool,
 
+    /// Write CSV (same as --show csv).
+    ///
+    /// Flow records as flows end, or with --by hosts or pairs at the end.
+    #[arg(long, help_heading = "Output", conflicts_with_all = ["json", "summary", "show"])]
+    csv: bool,
+
+    /// Look up no names of hosts (same as --names never).
+    #[arg(long, help_heading = "Output", conflicts_with = "names")]
+    no_names: bool,
+
     /// Print a report at the end (same as --show summary).
     #[arg(long, help_heading = "Output", conflicts_with = "show")]
     summary: bool,
@@ -52,6 +63,12 @@ pub(super) struct WatchArgs {
 
     #[command(flatten)]
     flags: Flags,
+
+    /// List the interfaces and end.
+    ///
+    /// Shows their state, addresses, speed and packets, and whether they can be captured. With --json, one object per line.
+    #[arg(short = 'D', long, help_heading = "Live capture", conflicts_with_all = ["sources", "unpin"])]
+    list_interfaces: bool,
 
     /// Detach and remove the sketches that --pin left in the kernel, and end.
     #[arg(long, value_name = "NAME", help_heading = "Live capture", exclusive = true)]
@@ -69,6 +86,13 @@ impl WatchArgs {
             console::note(format_args!("thalweg: removed the pinned sketches {name}"));
             return Ok(ExitCode::Complete);
         }
+        if self.list_interfaces {
+            watch::list_interfaces(self.json)?;
+            return Ok(ExitCode::Complete);
+        }
+        if self.sources.is_empty() {
+            return Err(UsageError(watch::no_source_text()).into());
+        }
         let load =
             |path: &Path| Config::load(path).map_err(|error| FileKind::Watch.with_hint(error.into(), path));
         let config = self.config.as_deref().map(load).transpose()?.unwrap_or_default();
@@ -81,6 +105,12 @@ impl WatchArgs {
         let mut flags = self.flags;
         if self.json {
             flags.set(Output::show, ShowChoice::Json.name());
+        }
+        if self.csv {
+            flags.set(Output::show, ShowChoice::Csv.name());
+        }
+        if self.no_names {
+            flags.set(Output::names, NamesName::Never.name());
         }
         if self.summary {
             flags.set(Output::show, ShowChoice::Summary.name());

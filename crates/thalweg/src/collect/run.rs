@@ -240,7 +240,7 @@ impl CollectRun {
                 report
             });
             let mut view = CollectView::new(Theme::of_process(), &directory);
-            let result = terminal::run(&mut view, &receiver, &queries, &stop);
+            let result = terminal::run(&mut view, &receiver, &queries, false, &stop);
             stop.store(true, Ordering::Relaxed);
             let report = match running.join() {
                 Ok(report) => report,

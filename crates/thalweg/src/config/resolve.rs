@@ -11,17 +11,20 @@ use thalweg_measure::detect::cfinf::CfinfParameters;
 use thalweg_measure::meter::flow_table::FlowTableOptions;
 use thalweg_measure::tasks::{Plan, PlanError, Sampling, TasksOptions};
 use thalweg_records::export::{ExportOptions, TlsFiles, Transport};
+use thalweg_watch::flow_capture::FlowCaptureOptions;
+use thalweg_watch::groups::Grouping;
 use thalweg_watch::in_kernel::InKernelOptions;
 use thalweg_wire::Bytes;
 use thalweg_wire::flow_export::encode::ipfix::{self, Times};
 use thiserror::Error;
 
 use super::settings::{
-    Detection, DetectorName, Export, FlowTable, Input, Live, Output, ShowChoice, Tasks, TimesName, keys,
+    Detection, DetectorName, Export, FlowTable, GroupingName, Input, Live, NamesName, Output, ShowChoice,
+    Tasks, TimesName, keys,
 };
 use super::value::format_time;
 use super::{Config, Flags};
-use crate::watch::options::{Detector, Show, WatchOptions};
+use crate::watch::options::{Detector, Names, Show, WatchOptions};
 
 /// Keys that apply only to one detector.
 const SLIDING_WINDOW_ONLY: [&str; 1] = [Detection::tracks];
@@ -35,7 +38,8 @@ const CFINF_ONLY: [&str; 4] = [
 const DETECTORS_ONLY: [&str; 2] = [Detection::flight_duration, Detection::rate_threshold];
 
 /// Keys that apply only to the flow table and its detectors.
-const TABLE_ONLY: [&str; 7] = [
+const TABLE_ONLY: [&str; 8] = [
+    Output::by,
     Output::flows,
     Output::filter,
     Detection::detector,
@@ -175,6 +179,17 @@ pub fn resolve(
         in_kernel: resolution.in_kernel()?,
         seed: resolution.input.seed,
         top: resolution.output.limit.get(),
+        grouping: resolution.grouping(),
+        flow_capture: FlowCaptureOptions {
+            directory: resolution.output.capture_directory.clone().into(),
+            max_size: resolution.output.capture_limit,
+        },
+        names: match resolution.output.names {
+            NamesName::Auto => Names::Auto,
+            NamesName::Always => Names::Always,
+            NamesName::Never => Names::Never,
+        },
+        mouse: resolution.output.mouse,
     })
 }
 
@@ -267,9 +282,18 @@ impl Resolution<'_> {
         }
     }
 
+    fn grouping(&self) -> Grouping {
+        match self.output.by {
+            GroupingName::Flow => Grouping::Flow,
+            GroupingName::Host => Grouping::Host,
+            GroupingName::Pair => Grouping::Pair,
+        }
+    }
+
     fn show(&self, stdout_is_terminal: bool) -> Result<Show, OptionsError> {
         match self.output.show {
             ShowChoice::Json => Ok(Show::Json { flows: self.has_table() && self.output.flows }),
+            ShowChoice::Csv => Ok(Show::Csv),
             ShowChoice::LiveView if !stdout_is_terminal => {
                 Err(self
                     .out_of_range(&[Output::show], "the live view requires a terminal as standard output"))

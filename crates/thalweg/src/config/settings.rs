@@ -34,6 +34,32 @@ choices! {
         Summary = "summary",
         /// JSON lines: cheetah flows as they are detected, the summary at the end
         Json = "json",
+        /// CSV: flows as they end; with --by, hosts or pairs at the end
+        Csv = "csv",
+    }
+}
+
+choices! {
+    /// Rows of tables.
+    pub enum GroupingName {
+        /// Flows
+        Flow = "flow",
+        /// Hosts
+        Host = "host",
+        /// Pairs of hosts
+        Pair = "pair",
+    }
+}
+
+choices! {
+    /// When to look up names of hosts.
+    pub enum NamesName {
+        /// In the live view of interfaces
+        Auto = "auto",
+        /// Also for files, in the summary and in JSON lines and CSV of hosts and pairs
+        Always = "always",
+        /// Until n is pressed in the live view, not at all
+        Never = "never",
     }
 }
 
@@ -54,6 +80,27 @@ section! {
     pub struct Output in OUTPUT = "output" {
         /// Output format.
         show: ShowChoice [one_of::<ShowChoice>()] default "auto" with flag("WHAT"),
+        /// Rows of the table and of the list of the largest: flows, hosts, or pairs of hosts.
+        ///
+        /// In the live view, b switches between them. With --json and --csv, hosts and pairs are written at the end, all that were seen.
+        /// Traffic of a host or pair is the sum over its flows.
+        by: GroupingName [one_of::<GroupingName>()] default "flow" with flag("WHAT"),
+        /// Look up the names of hosts by DNS.
+        ///
+        /// A name server learns which addresses you watch. So files cause no DNS queries unless you ask for names. In the live view, n turns
+        /// the names of hosts on and off, and N those of ports, which are from /etc/services.
+        names: NamesName [one_of::<NamesName>()] default "auto" with flag("WHEN"),
+        /// Directory for the files with packets of a flow, which w writes in the live view.
+        ///
+        /// Files are written as the user to whom the program changes when it is started as root: the caller of sudo, or nobody.
+        capture_directory: String [of::<String>()] default "." with flag("DIR").sample("captures"),
+        /// Maximum size of such a file.
+        capture_limit: Bytes [of::<Bytes>()] default "1GB" with flag("SIZE"),
+        /// Use the mouse in the live view.
+        ///
+        /// A click selects a row, a second click opens it, a click on a column title sorts, the wheel moves the selection. To select text
+        /// with the mouse, hold Shift, or turn the mouse off.
+        mouse: bool [Boolean] default "true" with flag("BOOL").opposite("no-mouse", "Leave the mouse to the terminal, to select text in the live view.\n\nBy default a click selects a row, a second click opens it, a click on a column title sorts, and the wheel moves the selection. Most terminals select text with Shift held down."),
         /// Also write each flow record as JSON when the flow ends.
         ///
         /// Off by default: tens of thousands of flows end per second on a busy link.

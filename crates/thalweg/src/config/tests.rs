@@ -63,6 +63,9 @@ fn samples(key: &Key) -> [&'static str; 2] {
         "ipfix_times" => ["microseconds", "milliseconds"],
         "backend" => ["af_xdp", "prompt"],
         "hook" => ["xdp", "tc"],
+        "by" => ["host", "pair"],
+        "names" => ["always", "never"],
+        "capture_limit" => ["1MiB", "600B"],
         _ => match key.form() {
             Form::Boolean => ["true", "false"],
             Form::Integer => ["1", "77"],
@@ -81,6 +84,7 @@ fn defaults_match_those_of_the_libraries() {
     assert_eq!(options.live, thalweg_capture::live::LiveOptions::new(""));
     assert_eq!(options.backend, Some(thalweg_capture::backend::Backend::AfPacket));
     assert_eq!((options.top, options.workers, options.seed), (10, None, None));
+    assert_eq!(options.flow_capture, thalweg_watch::flow_capture::FlowCaptureOptions::default());
     let Detector::Cfinf(cfinf) = resolved("[detection]\ndetector = 'cfinf'").unwrap().detector else {
         panic!("not CFINF");
     };
@@ -260,7 +264,7 @@ fn each_kind_of_error_has_its_message() {
         ("[output]\nlimit = 0", "2: limit is 0: expected an integer of at least 1"),
         ("[output]\nlimit = '5'", "2: limit is '5': expected an integer of at least 1"),
         ("[input]\nseed = -1", "2: seed is -1: expected an integer from 0 to 2^64 - 1"),
-        ("[output]\nshow = 'all'", "2: show is 'all': expected one of auto, live-view, summary, json"),
+        ("[output]\nshow = 'all'", "2: show is 'all': expected one of auto, live-view, summary, json, csv"),
         (
             "[live]\nring_size = '64 apples'",
             "2: ring_size is '64 apples': expected an amount of data, such as 600, 192B, 1.5GB or 64MiB, in quotes \

@@ -85,6 +85,13 @@ impl<K: Clone + PartialEq> Cursor<K> {
         self.select(index, rows);
     }
 
+    /// Selects a row by index. Returns whether it was selected before.
+    pub(crate) fn click(&mut self, index: usize, rows: &[K]) -> bool {
+        let was_selected = self.index() == Some(index);
+        self.select(index, rows);
+        was_selected
+    }
+
     fn select(&mut self, index: usize, rows: &[K]) {
         self.selected = rows.len().checked_sub(1).map(|last| {
             let index = index.min(last);

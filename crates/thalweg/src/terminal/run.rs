@@ -6,10 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use crossbeam_channel::{Receiver, Sender, TryRecvError};
 use ratatui::crossterm::cursor::Show;
-use ratatui::crossterm::event::{self, Event, KeyEvent};
+use ratatui::crossterm::event::{self, DisableMouseCapture, EnableMouseCapture, Event, KeyEvent, MouseEvent};
 use ratatui::crossterm::execute;
+use ratatui::crossterm::style::Print;
 use ratatui::{DefaultTerminal, Frame};
 
 /// Maximum delay of updates and of a stop while no key is pressed.
@@ -36,6 +39,11 @@ pub(crate) trait View {
 
     /// Handles a key.
     fn key(&mut self, key: KeyEvent) -> Action<Self::Query>;
+
+    /// Handles a mouse button or wheel, at a position of the last frame.
+    fn mouse(&mut self, _: MouseEvent) -> Action<Self::Query> {
+        Action::None
+    }
 }
 
 /// An action that a key requests.
@@ -48,10 +56,14 @@ pub enum Action<Q> {
     Quit,
     /// Send this query; the next updates answer it.
     Query(Q),
+    /// Copy this text to the clipboard of the terminal (OSC 52), which may not support it.
+    Copy(String),
 }
 
 /// Shows a view on the terminal until the user quits (`q`, Ctrl-C) or `stop` is set, such as by a SIGTERM handler. When
 /// updates end, the last one stays on the screen.
+///
+/// With `mouse`, the terminal reports the mouse to the view. Its own selection of text then needs Shift.
 ///
 /// Reads keys from the terminal even if standard input is redirected. Always restores the terminal, even if a thread
 /// panics. Sends each query once to `queries`; a full bounded channel blocks the view.
@@ -62,11 +74,15 @@ pub(crate) fn run<V: View>(
     view: &mut V,
     updates: &Receiver<V::Update>,
     queries: &Sender<V::Query>,
+    mouse: bool,
     stop: &AtomicBool,
 ) -> io::Result<()> {
     let panicked = show_cursor_on_panic();
-    let _restore = RestoreOnDrop;
+    let _restore = RestoreOnDrop { mouse };
     let mut terminal = ratatui::try_init()?;
+    if mouse {
+        execute!(io::stdout(), EnableMouseCapture)?;
+    }
     let stopped = || stop.load(Ordering::Relaxed) || panicked.load(Ordering::Relaxed);
     show(&mut terminal, view, updates, queries, stopped)
 }
@@ -86,10 +102,16 @@ fn show_cursor_on_panic() -> Arc<AtomicBool> {
 }
 
 /// Restores the terminal when dropped.
-struct RestoreOnDrop;
+struct RestoreOnDrop {
+    mouse: bool,
+}
 
 impl Drop for RestoreOnDrop {
     fn drop(&mut self) {
+        if self.mouse {
+            // Nowhere to report that the terminal is gone.
+            let _ = execute!(io::stdout(), DisableMouseCapture);
+        }
         ratatui::restore();
     }
 }
@@ -115,6 +137,9 @@ fn show<V: View>(
                 Action::Quit => return Ok(()),
                 // If no thread answers, the view keeps its data.
                 Action::Query(query) => drop(queries.send(query)),
+                Action::Copy(text) => {
+                    execute!(io::stdout(), Print(format_args!("\x1b]52;c;{}\x07", STANDARD.encode(text))))?;
+                }
             }
         }
         if open {
@@ -129,6 +154,7 @@ fn show<V: View>(
 fn handle_event<V: View>(view: &mut V) -> io::Result<Action<V::Query>> {
     Ok(match event::read()? {
         Event::Key(key) => view.key(key),
+        Event::Mouse(event) => view.mouse(event),
         _ => Action::None,
     })
 }

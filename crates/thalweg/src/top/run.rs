@@ -76,5 +76,5 @@ fn show(client: &Client, filter: &FlowFilter) -> anyhow::Result<()> {
     let mut view = TopView::with_filter(Theme::of_process(), client.base(), filter.clone());
     // Sends the filter to the polling thread. If that thread has ended, the view reports it.
     let _ = queries.send(view.query().clone());
-    terminal::run(&mut view, &updates, &queries, &stop).context("cannot use the terminal")
+    terminal::run(&mut view, &updates, &queries, false, &stop).context("cannot use the terminal")
 }

@@ -11,6 +11,7 @@ use thalweg_records::export::{Destination, ExportCounters, Reason};
 use thalweg_records::store::Statistics;
 use thalweg_wire::parse::Malformed;
 
+use super::groups::{GroupLine, GroupsSummary};
 use super::tasks::json::{TasksSummary, WindowLine};
 use thalweg_watch::MeterCounters;
 use thalweg_watch::Totals;
@@ -24,6 +25,8 @@ pub(super) enum Line<'a> {
     Cheetah(CheetahLine),
     CheetahEnd(CheetahEndLine),
     Flow(FlowLine),
+    Host(GroupLine<'a>),
+    Pair(GroupLine<'a>),
     Window(WindowLine),
     KeptWindows(WindowLine),
     Summary(Box<Summary<'a>>),
@@ -76,10 +79,13 @@ pub(super) struct Summary<'a> {
     length_from_frame: u64,
     length_beyond_frame: u64,
     decapsulated: u64,
+    merged_frames: u64,
     #[serde(flatten)]
     ends: Option<TableEnds>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tasks: Option<TasksSummary>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    groups: Option<GroupsSummary>,
     #[serde(skip_serializing_if = "Option::is_none")]
     in_kernel: Option<InKernelSummary<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -263,7 +269,11 @@ pub fn in_kernel_object(totals: &InKernelTotals) -> serde_json::Value {
 
 impl<'a> Summary<'a> {
     /// The totals of all traffic, and the filter that the lines before match.
-    pub(super) fn new(totals: &'a Totals, filter: &'a FlowFilter) -> Summary<'a> {
+    pub(super) fn new(
+        totals: &'a Totals,
+        filter: &'a FlowFilter,
+        groups: Option<GroupsSummary>,
+    ) -> Summary<'a> {
         let Totals { intake, source, .. } = totals;
         let meter = totals.meter.as_ref();
         let accounted = intake.accounted();
@@ -298,8 +308,10 @@ impl<'a> Summary<'a> {
             length_from_frame: intake.length_from_frame,
             length_beyond_frame: intake.length_beyond_frame,
             decapsulated: intake.decapsulated,
+            merged_frames: totals.merged_frames(),
             ends: meter.map(TableEnds::from),
             tasks: totals.tasks.as_ref().map(TasksSummary::from),
+            groups,
             in_kernel: totals.in_kernel.as_ref().map(InKernelSummary::from),
             ipfix: totals.exported.as_ref().and_then(|ledger| ledger.export()).map(IpfixSummary::from),
             store: totals.exported.as_ref().and_then(|ledger| ledger.store()).map(StoreSummary::from),

@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Display};
 use std::io::{self, Write};
+use std::net::IpAddr;
 
 use thalweg_measure::detect::{Cheetah, CheetahEnd};
 use thalweg_measure::filter::FlowFilter;
@@ -9,24 +10,36 @@ use thalweg_measure::meter::record::{EndReason, FlowRecord};
 use thalweg_records::export::Reason;
 use thalweg_records::handoff::HandoffStatus;
 use thalweg_wire::parse::Malformed;
-use thalweg_wire::{BitRate, Nanos};
+use thalweg_wire::{BitRate, FlowKey, Nanos};
 
+use super::groups;
+use super::result_names::ResultNames;
 use super::row::row;
+use super::run::Results;
 use super::tasks;
 use crate::figures::{grouped, interval, number};
-use thalweg_watch::MeterCounters;
 use thalweg_watch::Totals;
+use thalweg_watch::groups::Grouping;
 use thalweg_watch::in_kernel::InKernelTotals;
 use thalweg_watch::options::{Detector, WatchOptions};
 use thalweg_watch::snapshot;
 use thalweg_watch::tasks::TaskLedger;
+use thalweg_watch::{LinkMtu, MeterCounters};
 
 /// Writes the report.
-pub(super) fn write(out: &mut impl Write, totals: &Totals, options: &WatchOptions) -> io::Result<()> {
+pub(super) fn write(
+    out: &mut impl Write,
+    totals: &Totals,
+    results: &Results<'_>,
+    options: &WatchOptions,
+) -> io::Result<()> {
     traffic(out, totals, &options.flow_filter)?;
     if let Some(meter) = &totals.meter {
         cheetahs(out, totals, meter, options)?;
-        largest(out, totals)?;
+        match options.grouping {
+            Grouping::Flow => largest(out, totals, &results.names)?,
+            grouping => groups::report(out, grouping, &results.groups, &results.names, options.top)?,
+        }
         table(out, totals, meter)?;
     }
     if let Some(ledger) = &totals.exported {
@@ -119,7 +132,7 @@ impl Display for CheetahRow<'_> {
     }
 }
 
-fn largest(out: &mut impl Write, totals: &Totals) -> io::Result<()> {
+fn largest(out: &mut impl Write, totals: &Totals, names: &ResultNames) -> io::Result<()> {
     if totals.largest.is_empty() {
         return Ok(());
     }
@@ -130,9 +143,19 @@ fn largest(out: &mut impl Write, totals: &Totals) -> io::Result<()> {
         "bytes out", "bytes back", "duration", "mean rate"
     )?;
     for record in &totals.largest {
-        writeln!(out, "  {}", FlowRow(record))?;
+        writeln!(out, "  {}{}", FlowRow(record), names_of(&record.key, names))?;
     }
     writeln!(out)
+}
+
+/// Returns `  (name > name)` if a name is known.
+fn names_of(key: &FlowKey, names: &ResultNames) -> String {
+    let (src, dst) = (key.src(), key.dst());
+    if names.of(src).is_none() && names.of(dst).is_none() {
+        return String::new();
+    }
+    let name = |address: IpAddr| names.of(address).map_or_else(|| address.to_string(), str::to_owned);
+    format!("  ({} > {})", name(src), name(dst))
 }
 
 struct FlowRow<'a>(&'a FlowRecord);
@@ -255,6 +278,11 @@ fn notes(out: &mut impl Write, totals: &Totals) -> io::Result<()> {
             meter.table.ended(EndReason::Evicted),
             "flows evicted from the full table: later packets start new flows (raise --flow-capacity)".into(),
         ),
+        totals.groups.as_ref().map_or((0, String::new()), |groups| {
+            let (rows, bytes) = groups.dropped();
+            let name = groups.grouping().plural();
+            (rows, format!("small {name} dropped because there were too many ({bytes}): other {name} may lack some of it"))
+        }),
         (ledger.map_or(0, |ledger| ledger.tally.late), "late packets, counted in the current window".into()),
         (
             ledger.map_or(0, |ledger| ledger.saturations),
@@ -279,6 +307,7 @@ fn notes(out: &mut impl Write, totals: &Totals) -> io::Result<()> {
     let malformed = Malformed::ALL.iter().zip(&intake.malformed);
     lines.extend(totals.exported.iter().flat_map(|ledger| export_losses(ledger)));
     lines.extend(malformed.map(|(kind, tally)| (tally.packets, format!("malformed frames: {kind}"))));
+    lines.extend(totals.merged.iter().map(|(name, merged)| (merged.frames, merged_text(name, merged.mtu))));
     lines.retain(|(count, _)| *count > 0);
     if !lines.is_empty() {
         writeln!(out, "\nNotes")?;
@@ -287,6 +316,42 @@ fn notes(out: &mut impl Write, totals: &Totals) -> io::Result<()> {
         writeln!(out, "  {:>12} {text}", grouped(count))?;
     }
     Ok(())
+}
+
+/// Returns the note on merged frames.
+fn merged_text(name: &str, mtu: LinkMtu) -> String {
+    let longer = format!("frames longer than {} bytes", grouped(mtu.bytes().into()));
+    match mtu {
+        LinkMtu::Interface(_) => format!(
+            "{longer}, the MTU of {name}: merged by GRO or TSO, so packet counts are too low (to see packets as on the wire: \
+             {})",
+            ethtool_command(name)
+        ),
+        LinkMtu::Unknown => format!(
+            "{longer} in {name}: merged by GRO or TSO of the host that captured them, so packet counts are too low"
+        ),
+    }
+}
+
+/// Returns the command that stops an interface from merging frames.
+pub(crate) fn ethtool_command(interface: &str) -> String {
+    format!("sudo ethtool -K {interface} gro off gso off tso off lro off")
+}
+
+/// Returns what was lost, for output without a report.
+pub(super) fn losses(totals: &Totals) -> impl Iterator<Item = String> {
+    let groups = totals.groups.as_ref().map_or(0, |groups| groups.dropped().0);
+    let lines = [
+        (
+            totals.source.kernel_drops,
+            "packets dropped by the kernel and not measured (raise --ring-size or --threads)",
+        ),
+        (groups, "hosts or pairs dropped because there were too many: others may lack some of their traffic"),
+    ];
+    lines
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, text)| format!("{} {text}", grouped(count)))
 }
 
 /// Returns a message if all flow records were lost on their way to the receiver or to the store.

@@ -3,11 +3,10 @@
 use std::hash::{BuildHasher, Hasher};
 use std::io::{self, BufWriter, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use anyhow::Context;
-use crossbeam_channel::{bounded, unbounded};
 use indicatif::{ProgressBar, ProgressStyle};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use thalweg_linux::clock::realtime;
@@ -15,23 +14,21 @@ use thalweg_linux::privileges::{drop_privileges, drop_thread_capabilities};
 use thalweg_measure::detect::Finding;
 use thalweg_measure::filter::FlowFilter;
 use thalweg_measure::meter::flow_table::Output;
-use thalweg_watch::options::{Show, WatchOptions};
-use thalweg_watch::{Clock, Message, Totals, ViewFeed, Watch, WatchUpdate, WorkerOptions};
+use thalweg_watch::groups::{GroupRow, GroupTotals, Grouping};
+use thalweg_watch::options::{Names, Show, WatchOptions};
+use thalweg_watch::{Clock, FlowContext, Message, Totals, Watch, WatchUpdate, WorkerOptions};
 
+use super::csv::CsvWriter;
+use super::groups::{GroupLine, GroupsSummary};
 use super::json::{Line, Summary};
-use super::live_view::{LiveView, Query, Theme};
+use super::live_run::show_live;
+use super::live_view::Query;
 use super::report;
+use super::result_names::ResultNames;
 use super::tasks::json::WindowLine;
 use crate::console;
 use crate::figures::grouped;
-use crate::terminal;
 use thalweg_watch::json::FlowLine;
-
-/// Capacity of the channel of snapshots to the live view.
-const SNAPSHOTS_IN_FLIGHT: usize = 2;
-
-/// Maximum time to wait for a slow terminal to accept the last snapshot.
-const LAST_SNAPSHOT_WAIT: Duration = Duration::from_secs(2);
 
 /// Outcome of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,26 +70,59 @@ pub fn run(options: &WatchOptions) -> anyhow::Result<Outcome> {
         Show::LiveView => show_live(watch, options, &stop)?,
         Show::Summary => show_summary(watch, options, &stop)?,
         Show::Json { flows } => show_json(watch, options, &stop, flows)?,
+        Show::Csv => show_csv(watch, options, &stop)?,
     };
     finish(&totals, options)
 }
 
-/// Prints the report or the summary line, and warnings.
-fn finish(totals: &Totals, options: &WatchOptions) -> anyhow::Result<Outcome> {
-    let mut out = BufWriter::new(io::stdout().lock());
-    let combined = totals.tasks.as_ref().and_then(|tasks| tasks.combined.as_ref());
-    if let (Show::Json { .. }, Some(combined)) = (options.show, combined) {
-        json_line(&mut out, &Line::KeptWindows(WindowLine::from(combined)))
-            .context("cannot write to standard output")?;
-    }
-    match options.show {
-        Show::Json { .. } => {
-            json_line(&mut out, &Line::Summary(Box::new(Summary::new(totals, &options.flow_filter))))
+/// Results that need more than the totals.
+#[derive(Debug, Default)]
+pub(super) struct Results<'a> {
+    /// The hosts or pairs of the run, the largest first.
+    pub(super) groups: Vec<GroupRow>,
+    /// Names of hosts.
+    pub(super) names: ResultNames,
+    totals: Option<&'a Totals>,
+}
+
+impl<'a> Results<'a> {
+    fn new(totals: &'a Totals, options: &WatchOptions) -> anyhow::Result<Results<'a>> {
+        let filter = &options.flow_filter;
+        let mut groups = totals.groups.as_ref().map(GroupTotals::rows).unwrap_or_default();
+        groups.retain(|row| filter.matches(row));
+        let mut names = ResultNames::default();
+        if options.names == Names::Always {
+            let ends = totals.largest.iter().flat_map(|record| [record.key.src(), record.key.dst()]);
+            let hosts = groups.iter().flat_map(|row| row.group.addresses());
+            names = match options.grouping {
+                Grouping::Flow => ResultNames::look_up(ends),
+                Grouping::Host | Grouping::Pair => ResultNames::look_up(hosts),
+            }
+            .context("cannot look up names")?;
         }
-        Show::LiveView | Show::Summary => report::write(&mut out, totals, options),
+        Ok(Results { groups, names, totals: Some(totals) })
+    }
+
+    fn summary(&self) -> Option<GroupsSummary> {
+        let groups = self.totals?.groups.as_ref()?;
+        Some(GroupsSummary::new(groups, &self.groups))
+    }
+}
+
+/// Prints the report, the last lines of JSON or CSV, and warnings.
+fn finish(totals: &Totals, options: &WatchOptions) -> anyhow::Result<Outcome> {
+    let results = Results::new(totals, options)?;
+    let mut out = BufWriter::new(io::stdout().lock());
+    match options.show {
+        Show::Json { .. } => json_results(&mut out, totals, &results, options),
+        Show::Csv => csv_groups(&mut out, &results, options.grouping),
+        Show::LiveView | Show::Summary => report::write(&mut out, totals, &results, options),
     }
     .and_then(|()| out.flush())
     .context("cannot write the report")?;
+    if options.show == Show::Csv {
+        report::losses(totals).for_each(|line| console::warn(format_args!("{line}")));
+    }
     for cut in totals.incomplete.iter().filter(|incomplete| !incomplete.is_skipped) {
         console::warn(format_args!("{}; everything before is measured", cut.reason));
     }
@@ -100,6 +130,34 @@ fn finish(totals: &Totals, options: &WatchOptions) -> anyhow::Result<Outcome> {
         anyhow::bail!(failure);
     }
     Ok(if totals.incomplete.is_empty() { Outcome::Complete } else { Outcome::CutShort })
+}
+
+/// Writes the lines of the kept windows, of hosts or pairs, and of the summary.
+fn json_results(
+    out: &mut impl Write,
+    totals: &Totals,
+    results: &Results<'_>,
+    options: &WatchOptions,
+) -> io::Result<()> {
+    if let Some(combined) = totals.tasks.as_ref().and_then(|tasks| tasks.combined.as_ref()) {
+        json_line(out, &Line::KeptWindows(WindowLine::from(combined)))?;
+    }
+    for row in &results.groups {
+        let line = GroupLine::new(row, &results.names);
+        json_line(out, &if line.peer.is_some() { Line::Pair(line) } else { Line::Host(line) })?;
+    }
+    let summary = Summary::new(totals, &options.flow_filter, results.summary());
+    json_line(out, &Line::Summary(Box::new(summary)))
+}
+
+/// Writes hosts or pairs. Flows are written as they end.
+fn csv_groups(out: &mut impl Write, results: &Results<'_>, grouping: Grouping) -> io::Result<()> {
+    if grouping == Grouping::Flow {
+        return Ok(());
+    }
+    let mut writer = CsvWriter::new(out, grouping)?;
+    results.groups.iter().try_for_each(|row| writer.group(&GroupLine::new(row, &results.names)))?;
+    writer.flush()
 }
 
 /// Returns a seed that senders of packets cannot predict.
@@ -114,6 +172,7 @@ fn show_summary(watch: Watch, options: &WatchOptions, stop: &AtomicBool) -> anyh
         records: watch.exports_flows(),
         views: progress.views(),
         largest: options.top,
+        grouping: options.grouping,
         filter: options.flow_filter.clone(),
     };
     let totals = thalweg_watch::run(watch, worker_options, stop, |update, _| progress.update(&update));
@@ -129,8 +188,10 @@ fn show_json(watch: Watch, options: &WatchOptions, stop: &AtomicBool, flows: boo
         records: flows || watch.exports_flows(),
         views: progress.views(),
         largest: options.top,
+        grouping: options.grouping,
         filter: filter.clone(),
     };
+    let context = watch.flow_context();
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout());
     let mut written = Ok(());
     let totals = thalweg_watch::run(watch, worker_options, stop, |update, _| {
@@ -138,7 +199,7 @@ fn show_json(watch: Watch, options: &WatchOptions, stop: &AtomicBool, flows: boo
         if written.is_ok() {
             written = match update {
                 WatchUpdate::Message(Message::Output(output)) => {
-                    output_lines(&mut out, output, filter, flows)
+                    output_lines(&mut out, output, filter, flows.then_some(&context))
                 }
                 WatchUpdate::Window(finished) => {
                     json_line(&mut out, &Line::Window(finished.into())).and_then(|()| out.flush())
@@ -155,7 +216,52 @@ fn show_json(watch: Watch, options: &WatchOptions, stop: &AtomicBool, flows: boo
     Ok(totals?)
 }
 
-fn output_lines(out: &mut impl Write, output: &Output, filter: &FlowFilter, flows: bool) -> io::Result<()> {
+/// Runs and writes flow records as CSV, if rows are flows.
+fn show_csv(watch: Watch, options: &WatchOptions, stop: &AtomicBool) -> anyhow::Result<Totals> {
+    let mut progress = FileProgress::new(&watch);
+    let filter = &options.flow_filter;
+    let has_flows = options.grouping == Grouping::Flow;
+    let worker_options = WorkerOptions {
+        records: has_flows || watch.exports_flows(),
+        views: progress.views(),
+        largest: options.top,
+        grouping: options.grouping,
+        filter: filter.clone(),
+    };
+    let out = BufWriter::with_capacity(1 << 16, io::stdout());
+    let mut writer = if has_flows { Some(CsvWriter::new(out, Grouping::Flow)) } else { None }
+        .transpose()
+        .context("cannot write to standard output")?;
+    let mut written = Ok(());
+    let totals = thalweg_watch::run(watch, worker_options, stop, |update, _| {
+        progress.update(&update);
+        let Some(writer) = writer.as_mut().filter(|_| written.is_ok()) else { return };
+        written = match update {
+            WatchUpdate::Message(Message::Output(output)) => output
+                .records
+                .iter()
+                .filter(|record| filter.matches(*record))
+                .try_for_each(|record| writer.flow(record)),
+            _ => writer.flush(),
+        };
+        if written.is_err() {
+            stop.store(true, Ordering::Relaxed);
+        }
+    });
+    progress.bar.finish_and_clear();
+    written
+        .and_then(|()| writer.as_mut().map_or(Ok(()), CsvWriter::flush))
+        .context("cannot write to standard output")?;
+    Ok(totals?)
+}
+
+/// Writes detections, and flow records if there is a context for their capture filters.
+fn output_lines(
+    out: &mut impl Write,
+    output: &Output,
+    filter: &FlowFilter,
+    flows: Option<&FlowContext>,
+) -> io::Result<()> {
     let is_shown = |finding: &&Finding| match finding {
         Finding::Began(cheetah) => filter.matches(cheetah),
         Finding::Ended(end) => filter.matches(end),
@@ -163,8 +269,10 @@ fn output_lines(out: &mut impl Write, output: &Output, filter: &FlowFilter, flow
     for finding in output.findings.iter().filter(is_shown) {
         json_line(out, &Line::from(finding))?;
     }
-    for record in output.records.iter().filter(|record| flows && filter.matches(*record)) {
-        json_line(out, &Line::Flow(FlowLine::from(record)))?;
+    if let Some(context) = flows {
+        for record in output.records.iter().filter(|record| filter.matches(*record)) {
+            json_line(out, &Line::Flow(FlowLine::with_capture_filter(record, context)))?;
+        }
     }
     // Detections must not wait in a buffer.
     if output.findings.is_empty() { Ok(()) } else { out.flush() }
@@ -173,51 +281,6 @@ fn output_lines(out: &mut impl Write, output: &Output, filter: &FlowFilter, flow
 fn json_line(out: &mut impl Write, line: &Line<'_>) -> io::Result<()> {
     serde_json::to_writer(&mut *out, line)?;
     out.write_all(b"\n")
-}
-
-/// Runs the live view. Quitting it stops the run.
-fn show_live(watch: Watch, options: &WatchOptions, stop: &AtomicBool) -> anyhow::Result<Totals> {
-    let (snapshots, receiver) = bounded(SNAPSHOTS_IN_FLIGHT);
-    let (query_sender, queries) = unbounded::<Query>();
-    let filter = &options.flow_filter;
-    let query = Arc::new(Mutex::new(Query { filter: filter.clone(), ..Query::default() }));
-    let worker_options = WorkerOptions {
-        records: watch.exports_flows(),
-        views: Some(Arc::clone(&query)),
-        largest: options.top,
-        filter: filter.clone(),
-    };
-    let mut view = LiveView::with_filter(Theme::of_process(), filter.clone());
-    let mut feed = ViewFeed::new(watch.workers(), watch.is_live(), watch.is_replayed(), options.table);
-    std::thread::scope(|scope| {
-        let running = scope.spawn(move || {
-            let current = || query.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            let totals = thalweg_watch::run(watch, worker_options, stop, |update, totals| {
-                if let Some(latest) = queries.try_iter().last() {
-                    *query.lock().unwrap_or_else(PoisonError::into_inner) = latest;
-                }
-                if let WatchUpdate::Message(Message::View(view)) = update {
-                    feed.add((**view).clone());
-                    // Skip a snapshot if the terminal is slow or the view is closed.
-                    let _ = snapshots.try_send(feed.snapshot(&current(), totals, false));
-                }
-            });
-            let totals = totals?;
-            let last = feed.snapshot(&current().last(), &totals, true);
-            let _ = snapshots.send_timeout(last, LAST_SNAPSHOT_WAIT);
-            Ok(totals)
-        });
-        let result = terminal::run(&mut view, &receiver, &query_sender, stop);
-        stop.store(true, Ordering::Relaxed);
-        // The view is closed: the thread must not wait for room for the last snapshot.
-        drop(receiver);
-        let totals = match running.join() {
-            Ok(totals) => totals,
-            Err(panic) => std::panic::resume_unwind(panic),
-        };
-        result.context("cannot show the live view (try --summary or --json)")?;
-        totals
-    })
 }
 
 /// A progress bar on standard error while files are read.

@@ -142,7 +142,11 @@ fn configuration_errors_have_file_and_line() {
 fn invalid_usage_and_failures_have_different_codes() {
     let example = example();
     for (arguments, code, beginning) in [
-        (&["watch"][..], 2, "thalweg: the following required arguments were not provided:\n  <SOURCE>"),
+        (
+            &["watch"][..],
+            2,
+            "thalweg: no source: expected capture files, interfaces, or - for standard input",
+        ),
         (
             &["watch", "--limit", "none", "-"],
             2,

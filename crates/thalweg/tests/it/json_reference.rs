@@ -5,6 +5,8 @@ use std::fs;
 
 use serde_json::Value;
 use thalweg_watch::in_kernel::InKernelTotals;
+use thalweg_wire::capture_file::{ByteOrder, pcap};
+use thalweg_wire::{Frame, LinkType, Timestamp};
 
 use crate::lab_lines;
 use crate::program::{Run, root, thalweg_in, watch};
@@ -23,6 +25,9 @@ fn runs() -> Vec<Run> {
     let folder = tempfile::tempdir().unwrap();
     let short = folder.path().join("short.pcap");
     fs::write(&short, &bytes[..bytes.len() - 10]).unwrap();
+    let local = folder.path().join("local.pcap");
+    fs::write(&local, packet_to_itself()).unwrap();
+    let local = local.to_str().unwrap();
     let (example, short) = (example.to_str().unwrap(), short.to_str().unwrap());
     let (states, kept) = (folder.path().join("states"), folder.path().join("kept"));
     let save = ["--save-sketches", states.to_str().unwrap()];
@@ -34,6 +39,10 @@ fn runs() -> Vec<Run> {
         watch(&["--json", "--flows", example]).ended_with(0),
         watch(&["--json", "--detector", "cfinf", "--filter", "port 5201", example]).ended_with(0),
         watch(&["--json", short]).ended_with(3),
+        // Address 127.0.0.1 has a name everywhere.
+        watch(&["--json", "--by", "host", "--names", "always", local]).ended_with(0),
+        watch(&["--json", "--by", "pair", "--names", "always", local]).ended_with(0),
+        watch(&["--json", "--list-interfaces"]).ended_with(0),
         watch(&["--json", "--ipfix", "127.0.0.1:4739", "--records", kept.to_str().unwrap(), example])
             .ended_with(0),
         saved(ALL_TASKS, "2s"),
@@ -58,6 +67,20 @@ fn runs() -> Vec<Run> {
         runs.push(thalweg_in(&states, &["sketch", "diff", "--json", "-n", top, before, now]).ended_with(0));
     }
     runs
+}
+
+/// Returns a capture file with a UDP packet from 127.0.0.1 to itself.
+fn packet_to_itself() -> Vec<u8> {
+    let mut packet = vec![0x45, 0, 0, 32, 0, 0, 0, 0, 64, 17, 0, 0, 127, 0, 0, 1, 127, 0, 0, 1];
+    packet.extend([0, 7, 0, 53, 0, 12, 0, 0, 1, 2, 3, 4]);
+    let (time, link_type) = (Timestamp(1_795_255_200_000_000_000), LinkType::RawIp);
+    let original_length = packet.len() as u32;
+    let frame = Frame { time, bytes: &packet, original_length, link_type };
+    let mut file = Vec::new();
+    let encoder = pcap::Encoder { order: ByteOrder::Little, precision: pcap::Precision::Nanos };
+    encoder.file_header(link_type, 65_535, &mut file);
+    encoder.record(&frame, &mut file);
+    file
 }
 
 fn page() -> String {

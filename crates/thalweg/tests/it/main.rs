@@ -34,4 +34,5 @@ mod reference;
 mod serve;
 mod sketch;
 mod watch_files;
+mod watch_tables;
 mod watch_tasks;

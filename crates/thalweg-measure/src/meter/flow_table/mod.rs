@@ -39,6 +39,7 @@ use super::ages::{Ages, SPAN};
 use super::entry::{Entry, Exported, State, V6Addresses, Words};
 use super::observer::Observer;
 use super::record::{EndReason, FlowRecord, Traffic};
+use super::top::Progress;
 use crate::detect::Finding;
 use crate::detect::sliding_window::SlidingWindow;
 use crate::memory::{LargeArray, prefetch};
@@ -320,14 +321,17 @@ impl FlowTable {
         Some(self.record(slot, EndReason::EndOfInput))
     }
 
-    /// Returns the bytes from and to the initiator since the flow of a slot began, and its begin; for rates between
+    /// Returns the traffic from and to the initiator since the flow of a slot began, and its begin; for rates between
     /// two queries.
-    pub(super) fn progress(&self, slot: u32) -> ([u64; 2], Timestamp) {
+    pub(super) fn progress(&self, slot: u32) -> (Progress, Timestamp) {
         let entry = &self.entries[slot as usize];
         let from_initiator = entry.initiator();
-        let bytes =
-            [from_initiator, from_initiator.opposite()].map(|direction| entry.bytes[direction as usize]);
-        (bytes, self.start_time(slot))
+        let directions = [from_initiator, from_initiator.opposite()];
+        let progress = Progress {
+            bytes: directions.map(|direction| entry.bytes[direction as usize]),
+            packets: directions.map(|direction| entry.packets[direction as usize]),
+        };
+        (progress, self.start_time(slot))
     }
 
     /// Returns the number of slots that have ever been used: they are the first ones.

@@ -3,6 +3,9 @@
 //! | file | contents |
 //! |---|---|
 //! | `view` | state and key handling |
+//! | `grouping` | hosts and pairs; names |
+//! | `hits` | what the mouse can hit |
+//! | `one_flow` | capture filter and file of a flow |
 //! | `pinned_flow` | the pinned flow |
 //! | `screen` | the view as a `crate::terminal::View` |
 //! | `draw/` | drawing: header, tables, detail, help |
@@ -15,6 +18,9 @@
 //! with the files in `golden/`. `THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg live_view` rewrites them.
 
 mod draw;
+mod grouping;
+mod hits;
+mod one_flow;
 mod pinned_flow;
 mod screen;
 mod view;

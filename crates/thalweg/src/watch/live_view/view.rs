@@ -4,16 +4,19 @@
 //! closes the filter input, leaves the pane, clears the filter, clears the selection.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use thalweg_measure::filter::{FlowFilter, METERED};
 use thalweg_measure::tasks::{FlowName, Table};
 use thalweg_wire::{FlowKey, Timestamp};
 
+use super::hits::{Hit, Hits};
 use super::pinned_flow::PinnedFlow;
+use crate::names::Services;
 use crate::terminal::Theme;
 use crate::terminal::cursor::{Cursor, Step, step_of};
 use crate::terminal::filter_input::{FilterInput, Outcome};
-use thalweg_watch::snapshot::TaskRow;
-use thalweg_watch::snapshot::{CheetahRow, FlowRow, Query, Snapshot};
+use thalweg_watch::groups::{Group, GroupRow, Grouping};
+use thalweg_watch::snapshot::{CheetahRow, FlowRow, Query, Snapshot, SortBy, TaskRow};
 
 /// The live view: handles snapshots and keys, draws frames, issues queries.
 #[derive(Debug)]
@@ -29,9 +32,24 @@ pub struct LiveView {
     paused: Option<DisplayState>,
     /// Rows of the flow table, filtered and sorted by the query.
     pub(super) rows: Vec<FlowRow>,
+    /// Rows of the table of hosts or pairs, likewise.
+    pub(super) group_rows: Vec<GroupRow>,
     /// Rows of the list of cheetah flows, filtered by the query.
     pub(super) cheetah_rows: Vec<CheetahRow>,
     pub(super) flows: Cursor<FlowKey>,
+    pub(super) groups: Cursor<Group>,
+    /// What the table showed before the flows of a host or pair.
+    pub(super) scoped_from: Grouping,
+    /// Names of ports.
+    pub(super) services: Services,
+    /// Whether to show them.
+    pub(super) shows_services: bool,
+    /// Whether the detail of a flow has its capture filter.
+    pub(super) shows_filter: bool,
+    /// Number of the latest request to write a flow to a file.
+    pub(super) capture_number: u32,
+    /// What the last frame has where.
+    pub(super) hits: Hits,
     pub(super) cheetahs: Cursor<(FlowKey, Timestamp)>,
     /// Selected task, by index.
     pub(super) tasks: Cursor<usize>,
@@ -72,9 +90,22 @@ impl LiveView {
 
     /// Creates an empty view whose initial query has this filter.
     pub fn with_filter(theme: Theme, filter: FlowFilter) -> LiveView {
+        LiveView::with_query(theme, Query { filter, ..Query::default() }, Services::default())
+    }
+
+    /// Creates an empty view with its initial query, and the names of ports, which are shown if the query wants names.
+    pub(crate) fn with_query(theme: Theme, query: Query, services: Services) -> LiveView {
         LiveView {
             theme,
-            query: Query { filter, ..Query::default() },
+            shows_services: query.names,
+            query,
+            services,
+            group_rows: Vec::new(),
+            groups: Cursor::default(),
+            scoped_from: Grouping::Flow,
+            shows_filter: false,
+            capture_number: 0,
+            hits: Hits::default(),
             pane: Pane::Flows,
             help: false,
             filter_input: None,
@@ -114,6 +145,11 @@ impl LiveView {
         self.paused.as_ref().unwrap_or(&self.latest)
     }
 
+    /// Returns the latest snapshot, even if the display is paused.
+    pub(super) fn latest_snapshot(&self) -> &Snapshot {
+        &self.latest.snapshot
+    }
+
     /// Whether the display is paused.
     pub(super) fn is_paused(&self) -> bool {
         self.paused.is_some()
@@ -149,12 +185,17 @@ impl LiveView {
             KeyCode::Char('?' | 'h') => self.help = true,
             KeyCode::Char(' ') => self.toggle_pause(),
             KeyCode::Char('t') => return self.toggle_tasks(),
-            KeyCode::Char('/' | 's' | 'r' | 'S' | 'c') if self.displayed().snapshot.no_table => {}
+            KeyCode::Char('n') => return self.toggle_names(),
+            KeyCode::Char('f') if matches!(self.pane, Pane::Detail { .. }) => return self.toggle_filter(),
+            KeyCode::Char('w') if matches!(self.pane, Pane::Detail { .. }) => return self.toggle_capture(),
+            KeyCode::Char('N') => self.shows_services = !self.shows_services,
+            KeyCode::Char('/' | 's' | 'r' | 'S' | 'c' | 'b') if self.displayed().snapshot.no_table => {}
             KeyCode::Char('/') => return self.open_filter_input(),
-            KeyCode::Char('s') => return self.set_sort(|query| query.sort = query.sort.next()),
+            KeyCode::Char('b') => return self.group_by(self.query.grouping.next()),
+            KeyCode::Char('s') => return self.set_sort(|query| query.sort = query.sort.next(query.grouping)),
             KeyCode::Char('r' | 'S') => return self.set_sort(|query| query.descending = !query.descending),
             KeyCode::Char('c') => return self.toggle_cheetahs(),
-            KeyCode::Enter => return self.pin(),
+            KeyCode::Enter => return self.open(),
             KeyCode::Esc => return self.escape(),
             _ => {}
         }
@@ -163,7 +204,10 @@ impl LiveView {
 
     fn step(&mut self, step: Step) {
         match self.pane {
-            Pane::Flows => self.flows.step(step, &keys_of(&self.rows)),
+            Pane::Flows if self.query.grouping == Grouping::Flow => {
+                self.flows.step(step, &keys_of(&self.rows));
+            }
+            Pane::Flows => self.groups.step(step, &groups_of_rows(&self.group_rows)),
             Pane::Cheetahs => {
                 let names = self.cheetah_names();
                 self.cheetahs.step(step, &names);
@@ -213,9 +257,10 @@ impl LiveView {
         Action::Query(self.query.clone())
     }
 
-    fn set_sort(&mut self, change: impl FnOnce(&mut Query)) -> Action {
+    pub(super) fn set_sort(&mut self, change: impl FnOnce(&mut Query)) -> Action {
         change(&mut self.query);
         self.flows.reset();
+        self.groups.reset();
         self.refresh_rows();
         Action::Query(self.query.clone())
     }
@@ -236,9 +281,10 @@ impl LiveView {
         }
     }
 
-    /// Pins the flow of the selected row; the first if none is selected.
-    fn pin(&mut self) -> Action {
+    /// Pins the flow of the selected row; the first if none is selected. Of a host or pair, shows the flows.
+    fn open(&mut self) -> Action {
         let key = match self.pane {
+            Pane::Flows if self.query.grouping != Grouping::Flow => return self.open_group(),
             Pane::Flows => self.rows.get(self.flows.index().unwrap_or(0)).map(|row| row.key),
             Pane::Cheetahs => {
                 self.cheetah_names().get(self.cheetahs.index().unwrap_or(0)).map(|(key, _)| *key)
@@ -269,16 +315,18 @@ impl LiveView {
             Pane::Detail { from_cheetahs: false } | Pane::Cheetahs | Pane::Tasks => {
                 self.leave_to(Pane::Flows)
             }
+            Pane::Flows if self.query.scope.is_some() => self.leave_scope(),
             Pane::Flows if !self.query.filter.is_empty() => self.set_filter(FlowFilter::default()),
             Pane::Flows => {
                 self.flows.reset();
+                self.groups.reset();
                 Action::None
             }
         }
     }
 
     /// Shows a list and unpins the flow.
-    fn leave_to(&mut self, pane: Pane) -> Action {
+    pub(super) fn leave_to(&mut self, pane: Pane) -> Action {
         self.pane = pane;
         for shown in std::iter::once(&mut self.latest).chain(&mut self.paused) {
             shown.pinned = None;
@@ -290,16 +338,18 @@ impl LiveView {
     }
 
     /// Applies the query, so that keys take effect at once, even while paused.
-    fn refresh_rows(&mut self) {
+    pub(super) fn refresh_rows(&mut self) {
         let mut rows = std::mem::take(&mut self.rows);
         rows.clear();
         let top = &self.displayed().snapshot.top;
         rows.extend(top.iter().filter(|row| self.query.matches(row)).cloned());
         rows.sort_by(|a, b| self.query.compare(a, b));
         self.rows = rows;
+        self.group_rows = self.grouped_rows();
         let cheetahs = self.displayed().snapshot.cheetahs.iter();
         self.cheetah_rows = cheetahs.filter(|row| self.query.filter.matches(*row)).cloned().collect();
         self.flows.follow(&keys_of(&self.rows));
+        self.groups.follow(&groups_of_rows(&self.group_rows));
         let names = self.cheetah_names();
         self.cheetahs.follow(&names);
         let names = self.task_key_names();
@@ -335,6 +385,48 @@ impl LiveView {
         self.latest.snapshot.ended = true;
     }
 
+    /// Handles the mouse: a click selects a row, a second click opens it, a click on a column title sorts, the wheel moves the
+    /// selection.
+    pub(super) fn handle_mouse(&mut self, event: MouseEvent) -> Action {
+        if self.help || self.filter_input.is_some() {
+            return Action::None;
+        }
+        match event.kind {
+            MouseEventKind::ScrollUp => self.step(Step::Up),
+            MouseEventKind::ScrollDown => self.step(Step::Down),
+            MouseEventKind::Down(MouseButton::Left) => match self.hits.at(event.column, event.row) {
+                Some(Hit::Row(index)) => return self.click_row(index),
+                Some(Hit::Title(sort)) => return self.click_title(sort),
+                None => {}
+            },
+            _ => {}
+        }
+        Action::None
+    }
+
+    fn click_row(&mut self, index: usize) -> Action {
+        let was_selected = match self.pane {
+            Pane::Flows if self.query.grouping == Grouping::Flow => {
+                self.flows.click(index, &keys_of(&self.rows))
+            }
+            Pane::Flows => self.groups.click(index, &groups_of_rows(&self.group_rows)),
+            Pane::Cheetahs => {
+                let names = self.cheetah_names();
+                self.cheetahs.click(index, &names)
+            }
+            Pane::Tasks | Pane::OneTask | Pane::Detail { .. } => false,
+        };
+        if was_selected { self.open() } else { Action::None }
+    }
+
+    /// Sorts by a column; reverses the order if the table is already sorted by it.
+    fn click_title(&mut self, sort: SortBy) -> Action {
+        self.set_sort(|query| {
+            query.descending = query.sort != sort || !query.descending;
+            query.sort = sort;
+        })
+    }
+
     /// Handles a key.
     pub(super) fn handle_key(&mut self, key: KeyEvent) -> Action {
         let control_c = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
@@ -346,6 +438,10 @@ impl LiveView {
             () => self.pane_key(key),
         }
     }
+}
+
+fn groups_of_rows(rows: &[GroupRow]) -> Vec<Group> {
+    rows.iter().map(|row| row.group).collect()
 }
 
 fn keys_of(rows: &[FlowRow]) -> Vec<FlowKey> {

@@ -6,9 +6,10 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Paragraph, Row, Table};
 
+use super::super::hits::TableHits;
 use super::super::view::LiveView;
 use crate::terminal::Theme;
-use crate::terminal::endpoint::{self, IPV4_WIDTH, IPV6_WIDTH};
+use crate::terminal::endpoint::{IPV4_WIDTH, IPV6_WIDTH, Labels};
 use crate::terminal::quantity::{clock, grouped, short};
 use crate::terminal::screen::{cut, row_styles, rule};
 use thalweg_watch::snapshot::CheetahRow;
@@ -63,11 +64,19 @@ pub(super) fn draw(view: &mut LiveView, frame: &mut Frame, area: Rect) {
         return frame.render_widget(message, inner);
     }
     let visible = view.cheetahs.visible_rows(usize::from(inner.height.saturating_sub(1)), kept);
+    view.hits.table = Some(TableHits {
+        header: inner.y,
+        rows: inner.y + 1..inner.bottom(),
+        first: visible.start,
+        count: kept,
+        columns: Vec::new(),
+    });
     let selected = view.cheetahs.index();
     let widths = Widths::of(inner.width);
+    let labels = view.labels(&view.displayed().snapshot);
     let rows = visible.map(|index| {
         let (text, style) = row_styles(theme, selected == Some(index));
-        row(text, &view.cheetah_rows[index], &widths).style(style)
+        row(text, labels, &view.cheetah_rows[index], &widths).style(style)
     });
     frame.render_widget(Table::new(rows, constraints(&widths)).header(header(theme, &widths)), inner);
 }
@@ -92,7 +101,7 @@ fn header(theme: Theme, widths: &Widths) -> Row<'static> {
     }))
 }
 
-fn row(theme: Theme, cheetah: &CheetahRow, widths: &Widths) -> Row<'static> {
+fn row(theme: Theme, labels: Labels<'_>, cheetah: &CheetahRow, widths: &Widths) -> Row<'static> {
     let &Widths { full, endpoint } = widths;
     let running = cheetah.ended.is_none();
     let clock_width = if full { 12 } else { 8 };
@@ -101,8 +110,8 @@ fn row(theme: Theme, cheetah: &CheetahRow, widths: &Widths) -> Row<'static> {
         Cell::from(Line::styled(if running { "▲" } else { "" }, theme.cheetah())),
         Cell::from(time(cheetah.detected)),
         Cell::from(cheetah.key.protocol.to_string()),
-        Cell::from(endpoint::source(&cheetah.key, endpoint)),
-        Cell::from(endpoint::destination(&cheetah.key, endpoint)),
+        Cell::from(labels.source(&cheetah.key, endpoint)),
+        Cell::from(labels.destination(&cheetah.key, endpoint)),
     ];
     let rate_style = if running { theme.cheetah() } else { Style::new() };
     if full {

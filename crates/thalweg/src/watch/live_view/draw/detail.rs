@@ -5,6 +5,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
+use thalweg_watch::flow_capture::FlowCaptureState;
 use thalweg_wire::{BitRate, Bytes, Nanos, Protocol, Timestamp};
 
 use super::super::pinned_flow::PinnedFlow;
@@ -14,6 +15,7 @@ use crate::terminal::endpoint;
 use crate::terminal::quantity::{age, clock, date_and_clock, grouped};
 use crate::terminal::screen::draw_history;
 use crate::terminal::screen::rule;
+use crate::watch::live_run::capture_text;
 use thalweg_watch::snapshot::{CheetahRow, FlowRow, Snapshot};
 
 const LABEL_WIDTH: u16 = 14;
@@ -35,7 +37,8 @@ pub(super) fn draw(view: &LiveView, frame: &mut Frame, area: Rect) {
     };
     let protocol = pinned.key.protocol.to_string();
     let taken = state.width() + protocol.len() + 10;
-    let name = endpoint::both(&pinned.key, area.width.saturating_sub(taken as u16));
+    let labels = view.labels(&shown.snapshot);
+    let name = labels.both(&pinned.key, area.width.saturating_sub(taken as u16));
     let title = Line::from(vec![
         Span::styled(" flow ", theme.strong()),
         Span::styled(format!("{protocol} {name} "), theme.strong()),
@@ -43,12 +46,70 @@ pub(super) fn draw(view: &LiveView, frame: &mut Frame, area: Rect) {
     let block = rule(theme, title, Line::from(state));
     let inner = block.inner(area);
     frame.render_widget(block, area);
+    let inner = draw_filter(view, frame, inner);
+    let inner = draw_capture(view, frame, inner);
     match &pinned.row {
         Some(row) => draw_flow(theme, pinned, row, &shown.snapshot, frame, inner),
         None => {
             frame.render_widget(Paragraph::new("\nthe flow has ended").centered().style(theme.muted()), inner)
         }
     }
+}
+
+/// Draws the capture filter at the top, if it is shown. Returns the rest of the area.
+fn draw_filter(view: &LiveView, frame: &mut Frame, area: Rect) -> Rect {
+    if !view.shows_filter {
+        return area;
+    }
+    let (text, remark) = match view.capture_filter() {
+        Some(filter) => (filter, "copied, if the terminal allows it (OSC 52)"),
+        None => ("none: the flow may be inside a tunnel, where capture filters do not look".to_owned(), ""),
+    };
+    let title = Line::from(vec![
+        Span::styled(" capture filter ", view.theme.strong()),
+        Span::styled(format!(" {remark}"), view.theme.muted()),
+    ]);
+    let width = usize::from(area.width.saturating_sub(2)).max(1);
+    let wrapped = wrap(&text, width);
+    let height = (wrapped.len() as u16 + 2).min(area.height);
+    let lines = std::iter::once(title).chain(wrapped.into_iter().map(|line| Line::from(format!(" {line}"))));
+    let [filter, rest] = Layout::vertical([Constraint::Length(height), Constraint::Min(0)]).areas(area);
+    frame.render_widget(Paragraph::new(lines.collect::<Vec<_>>()), filter);
+    rest
+}
+
+/// Draws the state of the flow's file, if there is one. Returns the rest of the area.
+fn draw_capture(view: &LiveView, frame: &mut Frame, area: Rect) -> Rect {
+    let Some(capture) = view.pinned_capture() else { return area };
+    let style = match capture.state {
+        FlowCaptureState::Running | FlowCaptureState::Complete => view.theme.good(),
+        FlowCaptureState::Full => view.theme.warning(),
+        FlowCaptureState::Failed(_) => view.theme.loss(),
+    };
+    let width = usize::from(area.width.saturating_sub(2)).max(1);
+    let wrapped = wrap(&capture_text(capture), width);
+    let height = (wrapped.len() as u16 + 1).min(area.height);
+    let [text, rest] = Layout::vertical([Constraint::Length(height), Constraint::Min(0)]).areas(area);
+    let lines: Vec<Line> = wrapped.into_iter().map(|line| Line::styled(format!(" {line}"), style)).collect();
+    frame.render_widget(Paragraph::new(lines), text);
+    rest
+}
+
+/// Breaks text at blanks into lines of at most `width` columns.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.last_mut().expect("there is a line");
+        if !line.is_empty() && line.len() + 1 + word.len() > width {
+            lines.push(word.to_owned());
+            continue;
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    lines
 }
 
 fn draw_flow(

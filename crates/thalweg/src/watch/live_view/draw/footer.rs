@@ -4,6 +4,8 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Span;
 
+use thalweg_watch::groups::Grouping;
+
 use super::super::view::{LiveView, Pane};
 use crate::terminal::screen::{draw_keys, draw_text_input, state_badge};
 
@@ -14,6 +16,13 @@ pub(super) fn draw(view: &LiveView, frame: &mut Frame, area: Rect) {
 }
 
 fn state(view: &LiveView) -> Vec<Span<'static>> {
+    let badge = |text| state_badge(view.theme, text);
+    let mut spans = if view.running_capture().is_some() { vec![badge(" REC ")] } else { Vec::new() };
+    spans.extend(pause_or_end(view));
+    spans
+}
+
+fn pause_or_end(view: &LiveView) -> Vec<Span<'static>> {
     let badge = |text| state_badge(view.theme, text);
     match (view.is_paused(), view.has_ended()) {
         (true, _) => vec![badge(" PAUSED "), Span::raw(" measurement continues ")],
@@ -28,13 +37,35 @@ fn keys(view: &LiveView) -> &'static [(&'static str, &'static str)] {
     }
     match view.pane {
         Pane::Flows if view.is_paused() => {
-            &[("q", "quit"), ("?", "help"), ("/", "filter"), ("s", "sort"), ("space", "resume")]
+            &[("q", "quit"), ("?", "help"), ("/", "filter"), ("s", "sort"), ("b", "by"), ("space", "resume")]
         }
+        Pane::Flows if view.query.scope.is_some() => &[
+            ("q", "quit"),
+            ("?", "help"),
+            ("esc", "back"),
+            ("/", "filter"),
+            ("s", "sort"),
+            ("space", "pause"),
+            ("enter", "open flow"),
+        ],
+        Pane::Flows if view.query.grouping != Grouping::Flow => &[
+            ("q", "quit"),
+            ("?", "help"),
+            ("/", "filter"),
+            ("s", "sort"),
+            ("b", "by"),
+            ("n", "names"),
+            ("space", "pause"),
+            ("enter", "flows"),
+            ("t", "tasks"),
+            ("c", "cheetahs"),
+        ],
         Pane::Flows if view.has_ended() => &[
             ("q", "quit"),
             ("?", "help"),
             ("/", "filter"),
             ("s", "sort"),
+            ("b", "by"),
             ("t", "tasks"),
             ("enter", "open flow"),
             ("c", "cheetahs"),
@@ -44,6 +75,8 @@ fn keys(view: &LiveView) -> &'static [(&'static str, &'static str)] {
             ("?", "help"),
             ("/", "filter"),
             ("s", "sort"),
+            ("b", "by"),
+            ("n", "names"),
             ("space", "pause"),
             ("t", "tasks"),
             ("enter", "open flow"),
@@ -68,9 +101,23 @@ fn keys(view: &LiveView) -> &'static [(&'static str, &'static str)] {
             ("enter", "open task"),
             ("space", "pause"),
         ],
-        Pane::OneTask | Pane::Detail { .. } => {
-            &[("q", "quit"), ("?", "help"), ("esc", "back"), ("space", "pause")]
-        }
+        Pane::Detail { .. } if view.running_capture().is_some() => &[
+            ("q", "quit"),
+            ("?", "help"),
+            ("esc", "back"),
+            ("f", "capture filter"),
+            ("w", "stop writing"),
+            ("space", "pause"),
+        ],
+        Pane::Detail { .. } => &[
+            ("q", "quit"),
+            ("?", "help"),
+            ("esc", "back"),
+            ("f", "capture filter"),
+            ("w", "write packets"),
+            ("space", "pause"),
+        ],
+        Pane::OneTask => &[("q", "quit"), ("?", "help"), ("esc", "back"), ("space", "pause")],
     }
 }
 

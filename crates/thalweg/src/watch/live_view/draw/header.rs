@@ -11,7 +11,8 @@ use crate::terminal::Theme;
 use crate::terminal::bar::gauge;
 use crate::terminal::endpoint::elided;
 use crate::terminal::quantity::{date_and_clock, fraction, grouped, percent};
-use crate::terminal::screen::width_of;
+use crate::terminal::screen::{cut, width_of};
+use crate::watch::report::ethtool_command;
 use thalweg_watch::snapshot::{Counter, Severity, SourceRow, SourceState};
 
 /// Maximum lines of sources.
@@ -140,6 +141,32 @@ pub(super) fn draw_counters(view: &LiveView, frame: &mut Frame, area: Rect) {
         spans.push(Span::styled(format!(" +{hidden} more"), theme.warning()));
     }
     frame.render_widget(Line::from(spans), area);
+}
+
+/// Minimum rows of the screen for the hint on merged frames.
+const ROOMY: u16 = 32;
+
+/// Returns the rows of the hint on merged frames.
+pub(super) fn hint_height(view: &LiveView, area: Rect) -> u16 {
+    u16::from(area.height >= ROOMY && merging_source(view).is_some())
+}
+
+/// Draws what merged frames distort, and the command that stops an interface from merging.
+pub(super) fn draw_hint(view: &LiveView, frame: &mut Frame, area: Rect) {
+    let Some(source) = merging_source(view).filter(|_| area.height > 0) else { return };
+    let remedy = match source.state {
+        SourceState::Live | SourceState::Down => ethtool_command(&source.name),
+        _ => "capture with GRO and TSO off".to_owned(),
+    };
+    let text = vec![
+        Span::styled(" merged frames: packet counts are too low. ", view.theme.warning()),
+        Span::styled(remedy, view.theme.muted()),
+    ];
+    frame.render_widget(Line::from(cut(text, usize::from(area.width))), area);
+}
+
+fn merging_source(view: &LiveView) -> Option<&SourceRow> {
+    view.displayed().snapshot.sources.iter().find(|source| source.merged > 0)
 }
 
 fn counter_text(counter: &Counter) -> String {

@@ -7,21 +7,26 @@ use super::super::view::LiveView;
 use crate::terminal::screen::draw_help;
 
 /// The keys. An empty key is an empty line.
-const KEYS: [(&str, &str); 14] = [
-    ("↑ ↓ j k", "select a row (also PgUp PgDn Home End)"),
-    ("enter", "open the selected flow or task"),
+const KEYS: [(&str, &str); 19] = [
+    ("↑ ↓ j k", "select a row (also PgUp PgDn Home End, mouse)"),
+    ("enter", "open the selected flow, host, pair or task"),
+    ("b", "by flow, host, pair of hosts"),
     ("c", "show or hide cheetah flows"),
     ("t", "show or hide measurement tasks (--tasks)"),
     ("/", "filter flows and cheetah flows (nfdump syntax)"),
-    ("s", "sort by rate, bytes, packets, age, last packet"),
+    ("s", "sort by rate, bytes, packets, age, last, flows"),
     ("r", "reverse the order"),
+    ("n N", "show or hide names of hosts (DNS), of ports"),
+    ("f", "open flow: show and copy its capture filter"),
+    ("w", "open flow: write its packets to a pcapng file"),
     ("space", "pause the display; measurement continues"),
     ("esc", "go back, clear the filter, clear the selection"),
     ("q ctrl-c", "quit"),
     ("", ""),
     ("▲", "cheetah flow: above the rate threshold"),
-    ("→ ←", "from the initiator, to the initiator"),
-    ("b/s pkts", "rates and sizes count bytes at the IP layer"),
+    ("→ ←", "from, to the initiator of a flow, or the host"),
+    ("b/s pkts", "rates and sizes count bytes at the IP layer;"),
+    ("", "filters on bps and pps use the present rate"),
 ];
 
 /// Draws the overlay in the middle of the screen.

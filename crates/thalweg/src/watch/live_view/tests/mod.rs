@@ -2,6 +2,7 @@
 //!
 //! `THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg live_view` rewrites the golden files.
 
+mod groups;
 mod keys;
 mod random_input;
 mod screens;
@@ -9,12 +10,15 @@ mod screens;
 use proptest::prelude::*;
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::style::{Color, Modifier};
 use thalweg_measure::tasks::{
     Entropy, FlowName, HeavyHitters, HeavyKey, KeyDefinition, Plan, Side, SpreadKey, Spreaders, TaskList,
     TaskValue, TasksOptions,
 };
 use thalweg_sketch::{Bound, Estimate, Probability};
+use thalweg_watch::groups::{GroupList, Grouping};
+use thalweg_watch::snapshot::groups_of;
 use thalweg_wire::{BitRate, Bytes, FlowKey, Nanos, Progress, TcpFlags, Timestamp};
 
 use super::*;
@@ -40,6 +44,7 @@ fn flow(text: &str, first_ms: u64, rate: [u64; 2], bytes: [u64; 2]) -> FlowRow {
         packets: bytes.map(|bytes| bytes.div_ceil(1_400)),
         bytes,
         rate: rate.map(BitRate),
+        packet_rate: rate.map(|rate| rate / 11_200),
         tcp_flags: [syn_ack | data, syn_ack],
         cheetah: rate.map(|rate| rate > 50_000_000),
     }
@@ -121,6 +126,11 @@ fn snapshot() -> Snapshot {
         cheetahs: cheetahs(),
         matching: top.len() as u64,
         top,
+        hosts: GroupList::default(),
+        pairs: GroupList::default(),
+        capture: None,
+        tags: Some(Default::default()),
+        names: Default::default(),
         pinned: None,
         counters: vec![
             counter("kernel drops", 0, Severity::Loss),
@@ -225,6 +235,18 @@ fn tasks_alone() -> Snapshot {
         cheetahs_total: 0,
         ..full
     }
+}
+
+/// As in answer to queries for hosts and for pairs.
+fn with_groups() -> Snapshot {
+    let snapshot = snapshot();
+    let list = |grouping| groups_of(&snapshot.top, &Query { grouping, ..Query::default() });
+    let (hosts, pairs) = (list(Grouping::Host), list(Grouping::Pair));
+    Snapshot { hosts, pairs, ..snapshot }
+}
+
+fn mouse(kind: MouseEventKind, column: u16, row: u16) -> MouseEvent {
+    MouseEvent { kind, column, row, modifiers: KeyModifiers::NONE }
 }
 
 fn several_sources() -> Snapshot {

@@ -4,7 +4,7 @@ use super::*;
 
 fn any_key() -> impl Strategy<Value = KeyCode> {
     let letters =
-        prop::sample::select("?h /srSctjkgG1.:x".chars().collect::<Vec<_>>()).prop_map(KeyCode::Char);
+        prop::sample::select("?h /srSctjkgG1.:xbnNfb".chars().collect::<Vec<_>>()).prop_map(KeyCode::Char);
     let named = prop::sample::select(vec![
         KeyCode::Enter,
         KeyCode::Esc,
@@ -38,6 +38,7 @@ fn any_snapshot() -> impl Strategy<Value = Snapshot> {
     prop_oneof![
         Just(snapshot()),
         Just(several_sources()),
+        Just(with_groups()),
         Just(with_tasks()),
         Just(tasks_alone()),
         Just(Snapshot::default()),
@@ -61,6 +62,9 @@ proptest! {
             }
             view.update(snapshot);
             buffer(&mut view, width, height);
+            let kind = if width % 2 == 0 { MouseEventKind::Down(MouseButton::Left) } else { MouseEventKind::ScrollDown };
+            let action = view.mouse(mouse(kind, width / 2, height / 2));
+            prop_assert!(action != Action::Quit);
         }
     }
 }

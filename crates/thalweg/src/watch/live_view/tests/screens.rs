@@ -1,5 +1,7 @@
 //! Screens.
 
+use thalweg_watch::flow_capture::{FlowCaptureState, FlowCaptureStatus};
+
 use super::*;
 
 #[test]
@@ -46,6 +48,12 @@ fn one_flow_matches_the_golden_screens() {
     }
     check("detail", &mut view, 80, 24);
     check("detail", &mut view, 120, 40);
+    let filter = "tcp and ((src host 10.0.0.17 and dst host 192.168.100.200 and src port 51034 and dst port 5201) or \
+                  (src host 192.168.100.200 and dst host 10.0.0.17 and src port 5201 and dst port 51034))";
+    assert_eq!(press(&mut view, KeyCode::Char('f')), Action::Copy(filter.to_owned()));
+    check("detail_filter", &mut view, 80, 24);
+    check("detail_filter", &mut view, 120, 40);
+    press_without_query(&mut view, KeyCode::Char('f'));
     view.update(Snapshot { top: Vec::new(), pinned: None, ..snapshot() });
     check("detail_ended", &mut view, 80, 24);
 }
@@ -190,4 +198,46 @@ fn any_rate_fits_its_columns() {
     for rate in [1, 999, 1_000, 999_999, 54_321_000, u64::MAX] {
         assert_eq!(rest_of_row(rate), rest_of_row(100_000_000), "{rate}");
     }
+}
+
+#[test]
+fn merged_frames_give_a_hint_on_tall_screens() {
+    let mut snapshot = snapshot();
+    snapshot.sources[0].merged = 41_234;
+    snapshot.counters.push(Counter { label: "merged (GRO/TSO)", count: 41_234, severity: Severity::Note });
+    check("merged", &mut view_of(snapshot.clone()), 120, 40);
+    assert!(screen(&mut view_of(snapshot.clone()), 80, 24).contains("merged (GRO/TSO) 41,234"));
+    snapshot.sources[0].state = SourceState::Reading;
+    assert!(screen(&mut view_of(snapshot), 120, 40).contains("capture with GRO and TSO off"));
+}
+
+#[test]
+fn w_writes_the_packets_of_a_flow_and_stops() {
+    let mut view = view();
+    query_of(press(&mut view, KeyCode::Enter));
+    let request = query_of(press(&mut view, KeyCode::Char('w'))).capture.unwrap();
+    assert_eq!(Some(request.key), view.query().pinned);
+    let status = |state| FlowCaptureStatus {
+        key: request.key.reversed(),
+        path: "captures/tcp_10.0.0.17_51034_192.168.100.200_5201.pcapng".into(),
+        packets: 1_234,
+        bytes: Bytes(271_480),
+        lost: 0,
+        state,
+    };
+    let with = |state| {
+        let pinned = snapshot().top.into_iter().find(|row| row.key == request.key);
+        Snapshot { capture: Some(status(state)), pinned, ..snapshot() }
+    };
+    view.update(with(FlowCaptureState::Running));
+    check("detail_capture", &mut view, 80, 24);
+    check("detail_capture", &mut view, 120, 40);
+    assert_eq!(query_of(press(&mut view, KeyCode::Char('w'))).capture, None);
+    view.update(with(FlowCaptureState::Failed(
+        "cannot create captures/x.pcapng: Permission denied".to_owned(),
+    )));
+    assert!(screen(&mut view, 80, 24).contains("cannot create captures/x.pcapng: Permission denied"));
+    // After an error, it begins another file.
+    let again = query_of(press(&mut view, KeyCode::Char('w'))).capture.unwrap();
+    assert!(again.number > request.number);
 }
