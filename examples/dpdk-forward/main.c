@@ -102,11 +102,14 @@ static void write_result(const struct options *options, const struct forwarder *
 
 int main(int argc, char **argv)
 {
-	int used = rte_eal_init(argc, argv);
-	if (used < 0)
-		fail("cannot start DPDK: %s", rte_strerror(rte_errno));
+	/* Own options first, so that --help and errors need no DPDK. */
+	int own = 1;
+	while (own < argc && strcmp(argv[own], "--") != 0)
+		own++;
 	struct options options;
-	options_read(&options, argc - used, argv + used);
+	options_read(&options, own < argc ? argc - own : 1, own < argc ? argv + own : argv);
+	if (rte_eal_init(argc, argv) < 0)
+		fail("cannot start DPDK: %s; without huge pages it needs --no-huge", rte_strerror(rte_errno));
 	signal(SIGINT, on_signal);
 	signal(SIGTERM, on_signal);
 

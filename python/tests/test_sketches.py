@@ -106,6 +106,10 @@ def test_wrong_arguments_are_refused_with_the_expectation(tmp_path: Path) -> Non
         ({"width": 1000}, "expected a power of two"),
         ({"counter_bits": 8}, "expected 32 or 64"),
         ({"guarantee": (0.0, 0.1)}, "eps = 0"),
+        ({"guarantee": (0.1, 0.1), "memory_bytes": 10_000}, "guarantee and memory_bytes: expected one of them"),
+        ({"correct": 0.1, "p": 0.5}, "correct and p: expected one of them"),
+        ({"correct": -1.0}, "expected a number above 0"),
+        ({"top": 2**40}, "expected at most 16777216"),
     ]:
         with pytest.raises(ValueError, match=message):
             Sketch(**arguments)  # type: ignore[arg-type]
@@ -116,11 +120,18 @@ def test_wrong_arguments_are_refused_with_the_expectation(tmp_path: Path) -> Non
         (np.zeros(2, dtype="S65"), None, "keys of 65 bytes: expected 1 to 64"),
         (np.zeros(2, dtype="u4"), np.ones(3, dtype=int), "3 weights for 2 keys"),
         (np.zeros(2, dtype="u4"), np.ones(2), "one dimension of integers, not float64"),
+        (np.zeros(1, dtype="u4"), np.full(1, 2**64 - 1, dtype="u8"), "expected at most 2"),
     ]:
         with pytest.raises(ValueError, match=message):
             sketch.update(keys, weights)
     with pytest.raises(ValueError, match="hash seeds differ"):
         sketch.merge(Sketch(seed=1))
+    with pytest.raises(ValueError, match="merged with itself"):
+        sketch.merge(sketch)
+    with pytest.raises(ValueError, match="at least 0"):
+        sketch.largest(-1)
+    with pytest.raises(ValueError, match="window_ns: expected an end of at least the begin 2, not 1"):
+        sketch.to_bytes(window_ns=(2, 1))
     (tmp_path / "x").write_bytes(b"text")
     with pytest.raises(ValueError, match="x: "):
         Sketch.load(tmp_path / "x")

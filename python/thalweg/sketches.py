@@ -108,6 +108,8 @@ class Sketch:
 
     def largest(self, count: int | None = None) -> list[tuple[bytes, Estimate]]:
         """Returns the keys with the largest estimates, largest first: at most ``count``, or all that are tracked."""
+        if count is not None and count < 0:
+            raise ValueError(f"count = {count}: expected at least 0")
         return [(key, Estimate(*bounds)) for key, bounds in self._native.largest()[:count]]
 
     def f2(self) -> Estimate:
@@ -124,10 +126,14 @@ class Sketch:
 
     def merge(self, other: Self) -> None:
         """Adds another sketch of the same kind, shape and seed: then this is the sketch of both streams."""
+        if other is self:
+            raise ValueError("a sketch cannot be merged with itself")
         self._native.merge(other._native)
 
     def __sub__(self, earlier: Self) -> Self:
         """Returns the sketch of the change since an earlier window."""
+        if not isinstance(earlier, Sketch):
+            return NotImplemented
         difference = self.copy()
         difference._native.subtract(earlier._native)
         return difference
@@ -159,7 +165,7 @@ class Sketch:
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
-        """Restores a saved state from a file, of ``save`` or of ``thalweg watch``."""
+        """Restores a saved state from a file, of ``save`` or of ``thalweg watch``, but for its tasks ``distinct`` and ``spread``, which sample nothing."""
         try:
             return cls.from_bytes(Path(path).read_bytes())
         except ValueError as error:
@@ -217,4 +223,6 @@ def _weights(weights: npt.ArrayLike) -> npt.NDArray[np.int64]:
     array = np.asarray(weights)
     if array.dtype.kind not in "iu" or array.ndim != 1:
         raise ValueError(f"weights: expected one dimension of integers, not {array.dtype} {array.shape}")
+    if array.dtype.kind == "u" and array.size and array.max() > np.iinfo(np.int64).max:
+        raise ValueError(f"weights: expected at most 2**63 - 1, not {array.max()}")
     return np.ascontiguousarray(array, dtype=np.int64)

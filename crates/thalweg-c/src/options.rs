@@ -49,7 +49,7 @@ pub struct SketchOptions {
     pub width: u32,
     /// Levels of a UnivMon, 1 to 17 (16).
     pub levels: u32,
-    /// The largest keys to track, 0 for none (100); of a UnivMon for each level, at least 1.
+    /// The largest keys to track, at most 16777216, 0 for none (100); of a UnivMon for each level, at least 1.
     pub top_k: u32,
     /// If not 0: the widest shape for these bytes of memory, instead of width (0).
     pub memory_bytes: u64,
@@ -68,7 +68,7 @@ pub struct SketchOptions {
     pub inverse_probability: u32,
     /// AlwaysLineRate: the time between choices of p, in nanoseconds (100000000).
     pub epoch_ns: u64,
-    /// AlwaysLineRate: the share of a processor's time for updates, 0 to 1 (0.1).
+    /// AlwaysLineRate: the share of a processor's time for updates, more than 0, at most 1 (0.1).
     pub share: f64,
     /// AlwaysLineRate: the cost of a row at p = 1, in nanoseconds (1.5).
     pub row_ns: f64,
@@ -114,6 +114,9 @@ impl SketchOptions {
             4 => Kind::UnivMon,
             value => return Err(out_of_range("kind", value.into(), "1 to 4, a thalweg_kind")),
         };
+        if self.eps != 0.0 && self.memory_bytes != 0 {
+            return Err(out_of_range("memory_bytes", self.memory_bytes, "0, because eps sets the size"));
+        }
         let rows = self.rows as usize;
         let size = if self.eps != 0.0 {
             Size::Guarantee { eps: self.eps, delta: self.delta }
@@ -147,7 +150,7 @@ impl SketchOptions {
             0 => Mode::Fixed(probability),
             1 => Mode::AlwaysLineRate(LineRate {
                 epoch_ns: self.epoch_ns,
-                share: self.share.clamp(0.0, 1.0),
+                share: self.share,
                 row_ns: self.row_ns,
                 sampled_row_ns: self.sampled_row_ns,
                 min_probability,
@@ -159,7 +162,7 @@ impl SketchOptions {
 
     /// The error that AlwaysCorrect keeps. A shape that is not known yet has the guarantee that was asked for.
     fn target(&self) -> f64 {
-        if self.target_eps > 0.0 {
+        if self.target_eps != 0.0 {
             return self.target_eps;
         }
         if self.eps > 0.0 {
@@ -226,7 +229,7 @@ pub(crate) unsafe fn read_options(options: *const SketchOptions) -> Result<Sketc
     Ok(read)
 }
 
-/// Creates an empty sketch. Free it with thalweg_sketch_free().
+/// Creates an empty sketch, or returns THALWEG_STATUS_OUT_OF_MEMORY. Free it with thalweg_sketch_free().
 ///
 /// # Safety
 /// `options` is null or as thalweg_sketch_options_init() sets it; `sketch` is null or points to a pointer.
@@ -260,8 +263,7 @@ pub unsafe extern "C" fn thalweg_sketch_set_mode(
         let options = unsafe { read_options(options) }?;
         // SAFETY: as this function demands.
         let sketch = unsafe { sketch.as_mut() }.ok_or(CallError::Null("sketch"))?;
-        sketch.any.set_mode(options.mode()?, options.sampler_seed);
-        Ok(())
+        Ok(sketch.any.set_mode(options.mode()?, options.sampler_seed)?)
     })
 }
 

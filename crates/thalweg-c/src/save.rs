@@ -31,6 +31,10 @@ pub unsafe extern "C" fn thalweg_sketch_save(
         let sketch = unsafe { sketch.as_ref() }.ok_or(CallError::Null("sketch"))?;
         // SAFETY: as this function demands.
         let (key_kind, label) = unsafe { (text("key_kind", key_kind)?, text("label", label)?) };
+        if start_ns > end_ns {
+            let expected = "at least start_ns";
+            return Err(CallError::Option { name: "end_ns", value: end_ns, expected });
+        }
         // SAFETY: as this function demands.
         let (bytes, length) = unsafe { (bytes.as_mut(), length.as_mut()) };
         let (bytes, length) = bytes.zip(length).ok_or(CallError::Null("bytes or length"))?;

@@ -23,6 +23,8 @@ pub enum Status {
     InvalidState = 4,
     /// A defect of the library. Free the sketch: its counts may be wrong.
     Defect = 5,
+    /// The system does not give that much memory.
+    OutOfMemory = 6,
 }
 
 /// Why a call failed.
@@ -68,6 +70,7 @@ impl CallError {
         match self {
             CallError::Sketch(AnyError::Unanswered { .. }) => Status::Unanswered,
             CallError::Sketch(AnyError::Combine(_)) => Status::Mismatch,
+            CallError::Sketch(AnyError::OutOfMemory { .. }) => Status::OutOfMemory,
             CallError::Sketch(AnyError::State(_) | AnyError::NotLinear { .. }) => Status::InvalidState,
             _ => Status::InvalidArgument,
         }

@@ -9,7 +9,7 @@ use crate::status::{CallError, Status, guarded};
 pub const KEY_MAX: usize = 64;
 
 /// Writes the key of packet `packet` of a batch to `key`, which has room for THALWEG_KEY_MAX bytes, and returns its length; 0
-/// if the packet has no key. It must not throw, jump out, or use the sketch.
+/// if the packet has no key, and so does a length above THALWEG_KEY_MAX. It must not throw, jump out, or use the sketch.
 pub type KeyFunction =
     Option<unsafe extern "C" fn(context: *mut c_void, packet: usize, key: *mut u8) -> usize>;
 

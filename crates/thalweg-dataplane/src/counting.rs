@@ -147,7 +147,7 @@ fn check_interface(name: &PinName, requested: &str, pinned: Option<u32>) -> Resu
     };
     let pinned = match pinned {
         Some(index) => known(index).unwrap_or_else(|| format!("number {index}")),
-        None => "that was removed".to_owned(),
+        None => "(removed since)".to_owned(),
     };
     let (name, requested) = (name.to_string(), requested.to_owned());
     Err(DataplaneError::PinnedDiffers { name, field: "interface", pinned, requested })

@@ -34,6 +34,12 @@ pub enum DataplaneError {
         "cannot load programs into the kernel: run as root, or with CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN"
     )]
     Privilege,
+    /// The process may not use the folder of pinned sketches.
+    #[error("cannot use {}: only root may pin sketches, go on with them or remove them", path.display())]
+    PinPrivilege {
+        /// The folder.
+        path: PathBuf,
+    },
     /// The kernel rejects the program or its memory.
     #[error("cannot load the sketches into the kernel ({bytes} bytes of memory)")]
     Load {

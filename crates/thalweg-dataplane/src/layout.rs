@@ -132,12 +132,14 @@ pub struct CpuState {
     pub fragments: u64,
     /// Of them those that count for ports zero because the copy ends before the ports.
     pub portless: u64,
+    /// Of them those whose stated IP length is longer than their frame.
+    pub beyond: u64,
     /// IP bytes of those with a key.
     pub ip_bytes: u64,
     /// The longest such packet.
     pub largest_ip: u64,
-    /// The bytes of parsed frames without a key.
-    pub keyless_bytes: u64,
+    /// The bytes of parsed frames without a key, by reason.
+    pub reason_bytes: [u64; REASONS],
     /// The sampling of each sketch.
     pub sampling: [Sampling; MAX_SKETCHES],
 }

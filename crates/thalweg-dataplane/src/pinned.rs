@@ -129,7 +129,9 @@ impl PinName {
 
     fn folder_error(&self, source: io::Error) -> DataplaneError {
         match source.raw_os_error() {
-            Some(libc::EPERM | libc::EACCES) if is_mounted() => DataplaneError::Privilege,
+            Some(libc::EPERM | libc::EACCES) if is_mounted() => {
+                DataplaneError::PinPrivilege { path: self.folder() }
+            }
             _ => DataplaneError::PinFolder { path: self.folder(), source },
         }
     }

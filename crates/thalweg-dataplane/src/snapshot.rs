@@ -35,10 +35,11 @@ pub struct Totals {
     pub fragments: u64,
     /// Of them those that count for ports zero because their ports are beyond the first 512 bytes.
     pub portless: u64,
-    /// The bytes of parsed frames without a key.
-    pub keyless_bytes: u64,
+    /// Of them those whose stated IP length is longer than their frame.
+    pub beyond: u64,
     pub(crate) ip_bytes: u64,
     reasons: [u64; REASONS],
+    reason_bytes: [u64; REASONS],
     pub(crate) largest: u64,
     pub(crate) largest_ip: u64,
 }
@@ -192,9 +193,12 @@ impl Totals {
         self.fragments = self.fragments.wrapping_add(state.fragments);
         self.portless = self.portless.wrapping_add(state.portless);
         self.ip_bytes = self.ip_bytes.wrapping_add(state.ip_bytes);
-        self.keyless_bytes = self.keyless_bytes.wrapping_add(state.keyless_bytes);
+        self.beyond = self.beyond.wrapping_add(state.beyond);
         for (sum, reason) in self.reasons.iter_mut().zip(state.reasons) {
             *sum = sum.wrapping_add(reason);
+        }
+        for (sum, bytes) in self.reason_bytes.iter_mut().zip(state.reason_bytes) {
+            *sum = sum.wrapping_add(bytes);
         }
         self.largest = self.largest.max(state.largest);
         self.largest_ip = self.largest_ip.max(state.largest_ip);
@@ -208,8 +212,9 @@ impl Totals {
             fragments: self.fragments.wrapping_sub(before.fragments),
             portless: self.portless.wrapping_sub(before.portless),
             ip_bytes: self.ip_bytes.wrapping_sub(before.ip_bytes),
-            keyless_bytes: self.keyless_bytes.wrapping_sub(before.keyless_bytes),
+            beyond: self.beyond.wrapping_sub(before.beyond),
             reasons: std::array::from_fn(|n| self.reasons[n].wrapping_sub(before.reasons[n])),
+            reason_bytes: std::array::from_fn(|n| self.reason_bytes[n].wrapping_sub(before.reason_bytes[n])),
             // The longest packet since the start: no shorter than that of the window.
             largest: self.largest,
             largest_ip: self.largest_ip,
@@ -219,6 +224,11 @@ impl Totals {
     /// Returns the number of parsed packets that were not counted for a reason.
     pub fn uncounted(&self, reason: Reason) -> u64 {
         self.reasons[reason.index()]
+    }
+
+    /// Returns the bytes of these frames.
+    pub fn uncounted_bytes(&self, reason: Reason) -> u64 {
+        self.reason_bytes[reason.index()]
     }
 }
 

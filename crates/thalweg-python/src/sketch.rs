@@ -1,7 +1,7 @@
 //! Sketches over keys in numpy arrays.
 
 use pyo3::buffer::PyBuffer;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use thalweg_sketch::any::{AnyError, AnySketch, Settings, Size};
@@ -18,7 +18,10 @@ pub(crate) struct NativeSketch {
 }
 
 fn value_error(error: AnyError) -> PyErr {
-    PyValueError::new_err(error.to_string())
+    match error {
+        AnyError::OutOfMemory { .. } => PyMemoryError::new_err(error.to_string()),
+        error => PyValueError::new_err(error.to_string()),
+    }
 }
 
 fn bounds(estimate: Estimate) -> Bounds {
@@ -77,11 +80,19 @@ impl NativeSketch {
         correct: Option<f64>,
     ) -> PyResult<NativeSketch> {
         let size = match (guarantee, memory_bytes) {
-            (Some((eps, delta)), _) => Size::Guarantee { eps, delta },
+            (Some(_), Some(_)) => {
+                return Err(PyValueError::new_err("guarantee and memory_bytes: expected one of them"));
+            }
+            (Some((eps, delta)), None) => Size::Guarantee { eps, delta },
             (None, Some(bytes)) => Size::Memory { bytes, rows },
             (None, None) => Size::Shape { rows, width },
         };
         let mode = match correct {
+            Some(_) if p != 1.0 => {
+                return Err(PyValueError::new_err(
+                    "correct and p: expected one of them, because correct chooses p",
+                ));
+            }
             Some(eps) => Mode::AlwaysCorrect(Target { eps, min_probability: Probability::PAPER_MIN }),
             None => Mode::Fixed(probability(p)?),
         };
@@ -170,9 +181,14 @@ impl NativeSketch {
         key_kind: String,
         label: String,
         window_ns: (u64, u64),
-    ) -> pyo3::Bound<'py, PyBytes> {
+    ) -> PyResult<pyo3::Bound<'py, PyBytes>> {
         let (start_ns, end_ns) = window_ns;
-        PyBytes::new(py, &self.any.encode(&Meta { key_kind, label, start_ns, end_ns }))
+        if start_ns > end_ns {
+            let message =
+                format!("window_ns: expected an end of at least the begin {start_ns}, not {end_ns}");
+            return Err(PyValueError::new_err(message));
+        }
+        Ok(PyBytes::new(py, &self.any.encode(&Meta { key_kind, label, start_ns, end_ns })))
     }
 
     /// Returns the sketch of a state, with the kind of its keys, its label and its window.

@@ -253,7 +253,7 @@ fn workers_per_interface(requested: Option<usize>, interfaces: usize) -> NonZero
 
 /// Whether a name is that of a file: it is `-`, has a slash or a known suffix, or the file exists. The arguments of a DPDK port may
 /// contain the name of a file.
-fn is_file_name(name: &str) -> bool {
+pub(crate) fn is_file_name(name: &str) -> bool {
     let path = Path::new(name);
     if device_of(name).is_some() {
         return false;

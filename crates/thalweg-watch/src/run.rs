@@ -19,7 +19,7 @@ use crate::error::WatchError;
 use crate::flow_capture::{CaptureInput, FlowCaptureOptions, FlowCaptures, LiveCapture};
 use crate::flow_exporter::FlowExporter;
 use crate::in_kernel::{self, InKernelError, InKernelOptions};
-use crate::inputs::{Incomplete, Input, Inputs, OpenInputs};
+use crate::inputs::{Incomplete, Input, InputError, Inputs, OpenInputs};
 use crate::message::{Done, Message, send_message};
 use crate::meter::Meter;
 use crate::options::WatchOptions;
@@ -119,6 +119,9 @@ impl Watch {
         clock: Clock,
         plan: impl Fn(u64, usize) -> Result<Option<Plan>, WatchError>,
     ) -> Result<Watch, WatchError> {
+        if let (Some(_), [interface, ..]) = (options.replay, options.sources.as_slice()) {
+            return Err(InputError::Replay { interface: interface.clone() }.into());
+        }
         // Pinned sketches have a seed already.
         let pinned = match (&in_kernel.pin, options.seed) {
             (Some(name), None) => name.seed().map_err(InKernelError::from)?,

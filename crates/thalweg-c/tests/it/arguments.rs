@@ -88,6 +88,34 @@ fn errors_have_a_status_and_a_text() {
 }
 
 #[test]
+fn options_that_contradict_each_other_or_are_out_of_range_are_refused() {
+    let base = SketchOptions::default();
+    let wrong = [
+        (SketchOptions { eps: 0.1, memory_bytes: 10_000, ..base }, "expected 0, because eps sets the size"),
+        (SketchOptions { top_k: u32::MAX, ..base }, "expected at most 16777216"),
+        (SketchOptions { mode: 1, share: f64::NAN, ..base }, "share = NaN"),
+        (SketchOptions { mode: 1, epoch_ns: 0, ..base }, "epoch_ns = 0"),
+        (SketchOptions { mode: 2, target_eps: -1.0, ..base }, "expected a number above 0"),
+    ];
+    for (options, expected) in wrong {
+        let mut sketch = null_mut();
+        // SAFETY: all pointers are valid.
+        let status = unsafe { thalweg_sketch_create(&raw const options, &raw mut sketch) };
+        assert_eq!((status, sketch.is_null()), (Status::InvalidArgument, true));
+        assert!(last_error().contains(expected), "{}", last_error());
+    }
+    let sketch = created(&base);
+    let (mut bytes, mut length) = (null_mut(), 0);
+    // SAFETY: all pointers are valid.
+    unsafe {
+        let status = thalweg_sketch_save(sketch, null(), null(), 2, 1, &raw mut bytes, &raw mut length);
+        assert_eq!(status, Status::InvalidArgument);
+        thalweg_sketch_free(sketch);
+    }
+    assert!(last_error().contains("end_ns = 1: expected at least start_ns"), "{}", last_error());
+}
+
+#[test]
 fn a_key_that_is_too_long_is_a_packet_without_a_key() {
     let sketch = created(&SketchOptions::default());
     let mut uncounted = SketchEstimate::from(thalweg_sketch::Estimate::exact(0.0));

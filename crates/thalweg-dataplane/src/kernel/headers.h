@@ -107,10 +107,11 @@ INLINE int is_extension_header(__u8 number) {
            number == DESTINATION_OPTIONS || number == MOBILITY || number == HOST_IDENTITY || number == SHIM6;
 }
 
-// The length of an IP packet: as stated in its header, unless that is zero or no link carries as much.
-INLINE __u32 ip_length(__u32 stated, int is_stated, __u32 frame_length) {
+// Sets the length of an IP packet: as stated in its header, unless that is zero or no link carries as much.
+INLINE void set_ip_length(struct packet *packet, __u32 stated, int is_stated, __u32 frame_length) {
     __u32 length = is_stated && (stated <= frame_length || stated <= MAX_16_BIT_LENGTH) ? stated : frame_length;
-    return length < MAX_IP_LENGTH ? length : MAX_IP_LENGTH;
+    if ((is_stated && stated > frame_length) || length > MAX_IP_LENGTH) packet->notes |= BEYOND_FRAME;
+    packet->ip_length = length < MAX_IP_LENGTH ? length : MAX_IP_LENGTH;
 }
 
 // Moves to the IP header. Returns the IP version, or 0 with the reason.
@@ -307,7 +308,7 @@ INLINE void parse_copy(struct parser *parser, __u32 captured, __u32 length, stru
             return;
         }
         __u32 stated = number_at(parser, cursor, 2);
-        packet->ip_length = ip_length(stated, stated != 0, wire_length(cursor));
+        set_ip_length(packet, stated, stated != 0, wire_length(cursor));
         if (packet->ip_length < header_bytes) {
             packet->reason = TOTAL_LENGTH;
             return;
@@ -330,7 +331,7 @@ INLINE void parse_copy(struct parser *parser, __u32 captured, __u32 length, stru
             is_stated = stated || !(next == PROTOCOL_TCP || next == PROTOCOL_UDP || is_extension_header(next));
         }
         stated = stated > 0xFFFFFFFF - 40 ? 0xFFFFFFFF : stated + 40;
-        packet->ip_length = ip_length(stated, is_stated, wire_length(cursor));
+        set_ip_length(packet, stated, is_stated, wire_length(cursor));
         packet->protocol = next;
         packet->source[0] = word_at(parser, cursor, 8, 8);
         packet->source[1] = word_at(parser, cursor, 16, 8);

@@ -8,6 +8,7 @@
 #define ETHERTYPE_IPV4 0x0800
 #define ETHERTYPE_IPV6 0x86DD
 #define ETHERTYPE_VLAN 0x8100
+#define VLAN_TAG 4 // Bytes.
 
 #define PROTOCOL_TCP 6
 #define PROTOCOL_UDP 17
@@ -29,6 +30,7 @@ enum reason {
 enum note {
     NO_FRAGMENT_PORTS = 1, // A later fragment: ports zero.
     NO_PORTS = 2,          // The copy ends before the ports: zero.
+    BEYOND_FRAME = 4,      // The stated IP length is longer than the frame.
 };
 
 // A parsed packet. Addresses and ports are in network byte order, as in memory.

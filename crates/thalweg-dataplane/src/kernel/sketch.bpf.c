@@ -21,9 +21,11 @@ int sketch_xdp_frags(struct xdp_md *frame) {
 SECTION("tc")
 int sketch_tc(struct __sk_buff *frame) {
     __u32 cpu, length = frame->len;
+    // The outer tag is in metadata, not in the frame.
+    __u32 on_wire = length + (frame->vlan_present ? VLAN_TAG : 0);
     __u64 number;
     struct state *state = own_state(&cpu);
-    if (!state || !is_due(state, length, &number)) return NEXT_PROGRAM;
+    if (!state || !is_due(state, on_wire, &number)) return NEXT_PROGRAM;
     struct packet *packet = &state->packet;
     if (!parse_common((void *)(long)frame->data, (void *)(long)frame->data_end, length, packet)) {
         __u64 captured = copied(length);
@@ -32,7 +34,7 @@ int sketch_tc(struct __sk_buff *frame) {
         else
             parse_copy(&state->parser, captured, length, packet);
     }
-    count(state, cpu, number, length);
+    count(state, cpu, number, on_wire);
     return NEXT_PROGRAM;
 }
 

@@ -280,10 +280,11 @@ INLINE void count(struct state *state, __u32 cpu, __u64 number, __u32 length) {
         state->ip_bytes += packet->ip_length;
         if (packet->ip_length > state->largest_ip) state->largest_ip = packet->ip_length;
     } else {
-        state->keyless_bytes += length;
+        state->reason_bytes[packet->reason & (REASONS - 1)] += length;
     }
     if (packet->notes & NO_FRAGMENT_PORTS) state->fragments++;
     if (packet->notes & NO_PORTS) state->portless++;
+    if (packet->reason == COUNTED && packet->notes & BEYOND_FRAME) state->beyond++;
     __u64 wake = ~0ULL;
     LOOP (__u32 index = 0; index < SKETCHES; index++) {
         if (index >= config.sketches) break;

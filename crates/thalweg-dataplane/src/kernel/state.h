@@ -95,9 +95,10 @@ struct state {
     __u64 reasons[REASONS]; // Of them by reason.
     __u64 fragments; // Of them later fragments, counted with ports zero.
     __u64 portless;  // Of them counted with ports zero because the copy ends before the ports.
+    __u64 beyond;    // Of them those whose stated IP length is longer than their frame.
     __u64 ip_bytes;  // Of packets with a key.
     __u64 largest_ip; // Such packet.
-    __u64 keyless_bytes; // Of parsed frames without a key.
+    __u64 reason_bytes[REASONS]; // Of parsed frames without a key, by reason.
     struct sampling sampling[SKETCHES];
     // Of the packet that is counted.
     __u64 key[5];

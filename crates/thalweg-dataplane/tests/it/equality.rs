@@ -1,16 +1,16 @@
 //! The state of the kernel is that of user space with the same seed, bit for bit.
 
-use thalweg_dataplane::WindowSketch;
 use thalweg_dataplane::kernel_sketches::Entry;
 use thalweg_dataplane::spec::PrefixBits;
 use thalweg_dataplane::{KernelKey, Reader, ReaderOptions, SketchKind, SketchSpec, Specification, Window};
+use thalweg_dataplane::{Reason, WindowSketch};
 use thalweg_measure::tasks::{FlowBytes, KeyDefinition};
 use thalweg_sketch::nitro::RowWise;
 use thalweg_sketch::{
     Batch, CountMin, CountSketch, Counter, Hasher, HyperLogLog, KAry, Key, Mode, Nitro, Probability,
     RowSketch, Shape, Sums, UnivMon, UnivMonShape,
 };
-use thalweg_wire::Packet;
+use thalweg_wire::{Packet, PacketNotes};
 
 use crate::frames::{mixed, parse};
 use crate::harness::{create_or_skip, run};
@@ -179,6 +179,12 @@ fn compare(log2: u8, entry: Entry) {
             let bytes: u64 = packets.iter().flatten().map(|packet| u64::from(packet.ip_length)).sum();
             assert_eq!(window.ip_bytes(0), bytes);
             assert_eq!(window.uncounted(0).value, (frames.len() as u64 - counted) as f64);
+            let beyond = |packet: &&Packet| packet.notes.contains(PacketNotes::LENGTH_BEYOND_FRAME);
+            assert_eq!(window.totals().beyond, packets.iter().flatten().filter(beyond).count() as u64);
+            let keyless = frames.iter().zip(&packets).filter(|(_, packet)| packet.is_none());
+            let keyless_bytes: u64 = keyless.map(|(frame, _)| frame.len() as u64).sum();
+            let by_reason = Reason::ALL.iter().map(|&reason| window.totals().uncounted_bytes(reason));
+            assert_eq!(by_reason.sum::<u64>(), keyless_bytes);
         }
     }
 }

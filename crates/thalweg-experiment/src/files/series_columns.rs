@@ -7,7 +7,7 @@ use crate::results::series_rows::{FlowSeriesRow, QueueSeriesRow};
 impl Row for FlowSeriesRow {
     const FILE: &'static str = "flow_series";
     const ABOUT: &'static str = "\
-With `[flow_series]`: one row per sampled flow and sample, and a last one at the end of each flow, in the order of time. Sums over \
+With `[flow_series]`: one row per sampled flow and sample, and a last one when the sender of the flow knows that all has arrived, in the order of time. Sums over \
 the rows of a completed flow are its values in `flows`. Columns without another note are of the time since the flow's previous row.";
     const COLUMNS: &'static [Column<FlowSeriesRow>] = &[
         column("time_ns", "ns", "time of the sample", Count(|r| r.time_ns)),

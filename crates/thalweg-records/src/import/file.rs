@@ -12,6 +12,7 @@ use xxhash_rust::xxh3::Xxh3;
 use super::ImportError;
 use super::compression::decompressed;
 use super::run::ImportOptions;
+use crate::geo::GeoAnnotator;
 use crate::schema::Dataset as _;
 use crate::store::files::{Paths, Unpublished};
 use crate::store::layout::Stem;
@@ -54,6 +55,7 @@ pub fn import_file(path: &Path, options: &ImportOptions) -> Result<Imported, Imp
 
     let mut writer = HourWriter::new(path, &bytes, options);
     let (mut decoder, mut room, mut batch) = (Decoder::default(), Vec::new(), RecordBatch::default());
+    let mut geo = options.geo.clone().map(GeoAnnotator::new);
     let mut offset = FileHeader::BYTES;
     for block in 0..header.blocks {
         let rest = &bytes[offset..];
@@ -77,6 +79,9 @@ pub fn import_file(path: &Path, options: &ImportOptions) -> Result<Imported, Imp
             };
             let body = decompressed(compression, body, &mut room).map_err(failed)?;
             decoder.block(body, &mut batch).map_err(|error| failed(error.to_string()))?;
+            if let Some(geo) = &mut geo {
+                geo.annotate(&mut batch);
+            }
             writer.push(&mut batch)?;
         }
         offset += BlockHeader::BYTES + size;

@@ -1,6 +1,7 @@
 //! Several files, on several threads.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
@@ -9,6 +10,7 @@ use crossbeam_channel::bounded;
 use super::ImportError;
 use super::file::{Imported, STORE, import_file};
 use super::ledger::{Identity, Ledger};
+use crate::geo::GeoDatabases;
 use crate::store::StoreOptions;
 
 /// Options of an import.
@@ -20,6 +22,8 @@ pub struct ImportOptions {
     pub threads: usize,
     /// Whether files that were imported before are imported again. They replace what they became then.
     pub again: bool,
+    /// Databases that fill countries, and AS numbers that are missing.
+    pub geo: Option<Arc<GeoDatabases>>,
 }
 
 impl ImportOptions {

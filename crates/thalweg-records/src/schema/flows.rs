@@ -117,7 +117,7 @@ dataset! {
     observation_point_id "observation_point_id" U64 [observationPointId 138] ""
         "Place in the exporter that observed the packets." ("0");
     exporter_name "exporter_name" Name [observationDomainName 300] ""
-        "Name of the exporter, from its options records or the collector's configuration." ("empty");
+        "Name of the exporter, from its options records." ("empty");
     ingress_interface_name "ingress_interface_name" Name [interfaceName 82, interfaceDescription 83] ""
         "Name of the input interface, from options records: as known when the record arrived." ("empty");
     egress_interface_name "egress_interface_name" Name [interfaceName 82, interfaceDescription 83] ""

@@ -38,7 +38,7 @@ fn totals(imported: &Imported) -> [u64; 3] {
 }
 
 fn options(directory: &Path) -> ImportOptions {
-    ImportOptions { directory: directory.to_owned(), threads: 2, again: false }
+    ImportOptions { directory: directory.to_owned(), threads: 2, again: false, geo: None }
 }
 
 /// What was imported, how many were known, and the messages of the others.

@@ -4,6 +4,7 @@ use thiserror::Error;
 
 use crate::shape::ShapeError;
 use crate::state::{CombineError, KeyBytes, Kind, StateError};
+use crate::top_k::TopK;
 
 /// A request that a sketch chosen at run time refuses; nothing has changed then.
 #[derive(Clone, Debug, Error, PartialEq)]
@@ -27,6 +28,28 @@ pub enum AnyError {
     /// A UnivMon without candidates answers nothing.
     #[error("a UnivMon that tracks no keys: expected at least 1 for each level")]
     NoCandidates,
+    /// More candidates than any sketch tracks.
+    #[error("{top_k} largest keys: expected at most {}", TopK::<KeyBytes>::MAX_K)]
+    TopK {
+        /// The number.
+        top_k: usize,
+    },
+    /// A field of the mode that is out of range.
+    #[error("{field} = {value}: expected {expected}")]
+    Mode {
+        /// The field.
+        field: &'static str,
+        /// Its value.
+        value: f64,
+        /// What it may be.
+        expected: &'static str,
+    },
+    /// The system does not give that much memory.
+    #[error("no memory for a sketch of {bytes} bytes")]
+    OutOfMemory {
+        /// The memory of counters and candidates.
+        bytes: u64,
+    },
     /// A batch that ends within a key.
     #[error("{bytes} bytes are not a whole number of keys of {key_bytes} bytes")]
     PartOfAKey {

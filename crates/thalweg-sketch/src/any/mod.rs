@@ -239,9 +239,14 @@ impl AnySketch {
     }
 
     /// Samples further updates in another mode.
-    pub fn set_mode(&mut self, mode: Mode, seed: u64) {
+    ///
+    /// # Errors
+    /// If a field of the mode is out of range; then nothing changes.
+    pub fn set_mode(&mut self, mode: Mode, seed: u64) -> Result<(), AnyError> {
+        settings::check_mode(mode)?;
         settings::prepare_tables(mode);
         self.typed.set_mode(mode, seed);
+        Ok(())
     }
 }
 

@@ -7,9 +7,10 @@ use crate::count_sketch::CountSketch;
 use crate::counters::Counter;
 use crate::digest::Hasher;
 use crate::k_ary::KAry;
-use crate::nitro::{Mode, Probability, table_bytes};
-use crate::shape::Shape;
+use crate::nitro::{LineRate, Mode, Probability, Target, table_bytes};
+use crate::shape::{Shape, ShapeError};
 use crate::state::{AnyState, KeyBytes, Kind, Linear};
+use crate::top_k::TopK;
 use crate::univmon::{UnivMon, UnivMonShape};
 
 /// What a new sketch is.
@@ -78,6 +79,10 @@ impl Default for Settings {
 
 impl Settings {
     pub(super) fn build(&self) -> Result<Box<dyn Typed>, AnyError> {
+        check_mode(self.mode)?;
+        if self.top_k > TopK::<KeyBytes>::MAX_K {
+            return Err(AnyError::TopK { top_k: self.top_k });
+        }
         prepare_tables(self.mode);
         match self.counter_bits {
             32 => self.with_counter::<i32>(),
@@ -91,10 +96,15 @@ impl Settings {
         AnyState<KeyBytes>: From<Linear<KeyBytes, C>>,
     {
         let hasher = Hasher::new(self.hash_seed);
-        let rows = |guarantee: fn(f64, f64) -> _| match self.size {
-            Size::Shape { rows, width } => Shape::new(rows, width),
-            Size::Memory { bytes, rows } => Shape::for_memory(bytes, rows, C::BYTES),
-            Size::Guarantee { eps, delta } => guarantee(eps, delta),
+        let rows = |guarantee: fn(f64, f64) -> Result<Shape, ShapeError>| {
+            let shape = match self.size {
+                Size::Shape { rows, width } => Shape::new(rows, width),
+                Size::Memory { bytes, rows } => Shape::for_memory(bytes, rows, C::BYTES),
+                Size::Guarantee { eps, delta } => guarantee(eps, delta),
+            }?;
+            let candidates = if self.top_k == 0 { 0 } else { TopK::<KeyBytes>::bytes_for(self.top_k) };
+            check_memory(shape.bytes(C::BYTES) + candidates)?;
+            Ok::<Shape, AnyError>(shape)
         };
         Ok(match self.kind {
             Kind::CountMin => new_rows(CountMin::<C>::new(rows(CountMin::<C>::shape_for)?, hasher), self),
@@ -103,7 +113,9 @@ impl Settings {
             }
             Kind::KAry => new_rows(KAry::<C>::new(rows(KAry::<C>::shape_for)?, hasher), self),
             Kind::UnivMon => {
-                let sketch = UnivMon::<KeyBytes, C>::new(self.univmon_shape::<C>()?, hasher);
+                let shape = self.univmon_shape::<C>()?;
+                check_memory(shape.bytes::<KeyBytes, C>())?;
+                let sketch = UnivMon::<KeyBytes, C>::new(shape, hasher);
                 new_univmon(sketch, self)
             }
             kind @ (Kind::HyperLogLog | Kind::Spread) => return Err(AnyError::NotLinear { kind }),
@@ -128,6 +140,32 @@ impl Settings {
     }
 }
 
+/// Asks the system for memory and gives it back, because the allocations of a sketch end the process where there is none.
+fn check_memory(bytes: u64) -> Result<(), AnyError> {
+    let fits = usize::try_from(bytes).is_ok_and(|bytes| Vec::<u8>::new().try_reserve_exact(bytes).is_ok());
+    if fits { Ok(()) } else { Err(AnyError::OutOfMemory { bytes }) }
+}
+
+/// Returns an error if a field of a mode is out of range.
+pub(super) fn check_mode(mode: Mode) -> Result<(), AnyError> {
+    let check = |field, value: f64, is_valid: bool, expected| {
+        if is_valid { Ok(()) } else { Err(AnyError::Mode { field, value, expected }) }
+    };
+    let is_time = |ns: f64| ns > 0.0 && ns.is_finite();
+    match mode {
+        Mode::Fixed(_) => Ok(()),
+        Mode::AlwaysLineRate(LineRate { epoch_ns, share, row_ns, sampled_row_ns, .. }) => {
+            check("epoch_ns", epoch_ns as f64, epoch_ns > 0, "at least 1")?;
+            check("share", share, share > 0.0 && share <= 1.0, "more than 0, at most 1")?;
+            check("row_ns", row_ns, is_time(row_ns), "a time above 0")?;
+            check("sampled_row_ns", sampled_row_ns, is_time(sampled_row_ns), "a time above 0")
+        }
+        Mode::AlwaysCorrect(Target { eps, .. }) => {
+            check("the error of AlwaysCorrect", eps, eps > 0.0 && eps.is_finite(), "a number above 0")
+        }
+    }
+}
+
 /// Builds the tables of all probabilities that a mode may use, so that no update has to.
 pub(super) fn prepare_tables(mode: Mode) {
     table_bytes(match mode {
@@ -135,4 +173,17 @@ pub(super) fn prepare_tables(mode: Mode) {
         Mode::AlwaysLineRate(line_rate) => line_rate.min_probability,
         Mode::AlwaysCorrect(target) => target.min_probability,
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_that_no_system_has_is_an_error() {
+        assert_eq!(check_memory(1 << 20), Ok(()));
+        for bytes in [1 << 60, u64::MAX] {
+            assert_eq!(check_memory(bytes), Err(AnyError::OutOfMemory { bytes }));
+        }
+    }
 }

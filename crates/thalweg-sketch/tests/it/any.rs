@@ -169,8 +169,26 @@ fn wrong_requests_are_refused_with_the_expectation() {
     refused(Settings { size: Size::Shape { rows: 5, width: 1000 }, ..base }, "expected a power of two");
     refused(Settings { size: Size::Guarantee { eps: 2.0, delta: 0.1 }, ..base }, "eps = 2");
     refused(Settings { size: Size::Memory { bytes: 10, rows: 5 }, ..base }, "too few");
+    refused(Settings { top_k: (1 << 24) + 1, ..base }, "expected at most 16777216");
+    let line_rate = |change: fn(&mut LineRate)| {
+        let mut line_rate = LineRate::default();
+        change(&mut line_rate);
+        Mode::AlwaysLineRate(line_rate)
+    };
+    let target = |eps| Mode::AlwaysCorrect(Target { eps, min_probability: p(7) });
+    let wrong_modes = [
+        (line_rate(|line_rate| line_rate.share = f64::NAN), "share = NaN: expected more than 0, at most 1"),
+        (line_rate(|line_rate| line_rate.share = 2.0), "share = 2"),
+        (line_rate(|line_rate| line_rate.epoch_ns = 0), "epoch_ns = 0: expected at least 1"),
+        (line_rate(|line_rate| line_rate.row_ns = -1.0), "row_ns = -1"),
+        (target(-1.0), "the error of AlwaysCorrect = -1: expected a number above 0"),
+    ];
+    for (mode, expected) in wrong_modes {
+        refused(Settings { mode, ..base }, expected);
+    }
 
     let mut any = AnySketch::new(&base).unwrap();
+    assert!(any.set_mode(target(0.0), 1).is_err());
     assert_eq!(any.update(&[1; 7], 4, None), Err(AnyError::PartOfAKey { bytes: 7, key_bytes: 4 }));
     assert_eq!(any.update(&[1; 8], 4, Some(&[1])), Err(AnyError::Weights { weights: 1, keys: 2 }));
     for key_bytes in [0, KeyBytes::MAX_LENGTH + 1] {

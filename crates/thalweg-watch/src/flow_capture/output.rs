@@ -1,7 +1,7 @@
 //! The file of a flow capture.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,6 +17,9 @@ use super::{FlowCaptureOptions, Progress};
 /// Batches that wait for the writing thread.
 const QUEUE: usize = 1_024;
 
+/// Bytes that are written together.
+const BUFFER: usize = 64 << 10;
+
 /// Files of the same flow in a directory.
 const MAX_FILES: u32 = 10_000;
 
@@ -24,7 +27,11 @@ const MAX_FILES: u32 = 10_000;
 #[derive(Debug)]
 pub(super) struct Output {
     path: PathBuf,
-    file: BufWriter<File>,
+    file: File,
+    /// Whole blocks, in which so many packets are, that the file does not have yet.
+    buffer: Vec<u8>,
+    buffered_packets: u64,
+    /// Bytes of the file.
     written: u64,
     max_size: Bytes,
 }
@@ -33,11 +40,11 @@ impl Output {
     /// Creates a file with a new name.
     pub(super) fn create(options: &FlowCaptureOptions, key: &FlowKey) -> Result<Output, String> {
         let (path, file) = create_new(&options.directory, &file_stem(key))?;
-        let mut output = Output { path, file: BufWriter::new(file), written: 0, max_size: options.max_size };
-        let mut header = Vec::new();
-        Encoder::default().section_header(&mut header);
-        output.file.write_all(&header).map_err(|error| output.failed(&error))?;
-        output.written = header.len() as u64;
+        let mut buffer = Vec::with_capacity(BUFFER);
+        Encoder::default().section_header(&mut buffer);
+        let max_size = options.max_size;
+        let mut output = Output { path, file, buffer, buffered_packets: 0, written: 0, max_size };
+        output.write_buffer()?;
         Ok(output)
     }
 
@@ -47,26 +54,36 @@ impl Output {
 
     /// Writes a chunk, unless the file would grow beyond its maximum. Returns whether it was written.
     pub(super) fn write(&mut self, chunk: &Chunk, progress: &Progress) -> bool {
-        if self.written + chunk.bytes.len() as u64 > self.max_size.0 {
+        if self.written + (self.buffer.len() + chunk.bytes.len()) as u64 > self.max_size.0 {
             progress.is_full.store(true, Ordering::Relaxed);
             return false;
         }
-        if let Err(error) = self.file.write_all(&chunk.bytes) {
-            progress.fail(self.failed(&error));
-            return false;
-        }
-        self.written += chunk.bytes.len() as u64;
-        progress.packets.fetch_add(chunk.packets, Ordering::Relaxed);
-        progress.bytes.store(self.written, Ordering::Relaxed);
-        true
+        self.buffer.extend_from_slice(&chunk.bytes);
+        self.buffered_packets += chunk.packets;
+        self.buffer.len() < BUFFER || self.flush(progress)
     }
 
-    /// Writes what is buffered.
-    pub(super) fn flush(&mut self, progress: &Progress) {
-        if let Err(error) = self.file.flush() {
-            progress.fail(self.failed(&error));
+    /// Writes what is buffered. Returns whether it was written; if not, the file ends with the block before.
+    pub(super) fn flush(&mut self, progress: &Progress) -> bool {
+        let packets = self.buffered_packets;
+        let result = self.write_buffer();
+        if result.is_ok() {
+            progress.packets.fetch_add(packets, Ordering::Relaxed);
         }
         progress.bytes.store(self.written, Ordering::Relaxed);
+        result.map_err(|message| progress.fail(message)).is_ok()
+    }
+
+    fn write_buffer(&mut self) -> Result<(), String> {
+        let result = self.file.write_all(&self.buffer);
+        match &result {
+            Ok(()) => self.written += self.buffer.len() as u64,
+            // On a full disk a part was written. A failure to cut it off leaves a file that readers call cut.
+            Err(_) => drop(self.file.set_len(self.written)),
+        }
+        self.buffered_packets = 0;
+        self.buffer.clear();
+        result.map_err(|error| self.failed(&error))
     }
 
     /// Writes the chunks of a channel in a thread, until it closes.

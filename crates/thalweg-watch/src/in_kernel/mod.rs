@@ -10,10 +10,12 @@ mod specification;
 mod states;
 mod totals;
 
+use thalweg_capture::dpdk::device_of;
 use thalweg_dataplane::{Counting, CountingOptions, DataplaneError, HookChoice, PinName};
 use thalweg_measure::tasks::{FlowBytes, Plan};
 use thiserror::Error;
 
+use crate::inputs::is_file_name;
 pub(crate) use states::{states, tally};
 pub use totals::InKernelTotals;
 
@@ -53,6 +55,14 @@ pub enum InKernelError {
     /// The sampling needs the state of user space.
     #[error("--sampling correct is not available with --in-kernel: expected 1, 1/2, ... 1/1024 or line-rate")]
     Sampling,
+    /// A capture file or a DPDK port.
+    #[error("--in-kernel counts a network interface: {source_name} is a {what}")]
+    NotAnInterface {
+        /// The source.
+        source_name: String,
+        /// What it is.
+        what: &'static str,
+    },
     /// Not one interface.
     #[error("--in-kernel counts one interface: expected one name, found {}", found.join(", "))]
     Sources {
@@ -71,6 +81,13 @@ pub(crate) fn start(
     let [interface] = sources else {
         return Err(InKernelError::Sources { found: sources.to_vec() });
     };
+    let other = |what| Err(InKernelError::NotAnInterface { source_name: interface.clone(), what });
+    if device_of(interface).is_some() {
+        return other("DPDK port");
+    }
+    if is_file_name(interface) {
+        return other("capture file");
+    }
     let specification::KernelPlan { specification, probabilities, reader } =
         specification::kernel_plan(plan)?;
     Ok(Counting::start(CountingOptions {

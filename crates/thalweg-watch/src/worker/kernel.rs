@@ -174,6 +174,7 @@ fn add_to_intake(intake: &mut IntakeCounters, window: &ReadWindow<FlowBytes>, ip
         ip: Tally { packets: ip.packets, bytes: ip.bytes },
         portless_fragments: totals.fragments,
         ports_not_captured: totals.portless,
+        length_beyond_frame: totals.beyond,
         ..IntakeCounters::default()
     };
     let keyless = totals.packets.saturating_sub(ip.packets);
@@ -181,12 +182,14 @@ fn add_to_intake(intake: &mut IntakeCounters, window: &ReadWindow<FlowBytes>, ip
     if parsed == 0 {
         return;
     }
-    let part =
-        |of: u64, reason| (u128::from(of) * u128::from(totals.uncounted(reason)) / u128::from(parsed)) as u64;
-    let keyless_bytes = u128::from(totals.keyless_bytes) * u128::from(keyless) / u128::from(parsed);
-    let share =
-        |reason| Tally { packets: part(keyless, reason), bytes: Bytes(part(keyless_bytes as u64, reason)) };
-    let mut rest = Tally { packets: keyless, bytes: Bytes(keyless_bytes as u64) };
+    // One parsed packet stands for so many.
+    let scaled = |number: u64| (u128::from(number) * u128::from(keyless) / u128::from(parsed)) as u64;
+    let share = |reason| Tally {
+        packets: scaled(totals.uncounted(reason)),
+        bytes: Bytes(scaled(totals.uncounted_bytes(reason))),
+    };
+    let keyless_bytes = Reason::ALL.iter().map(|&reason| totals.uncounted_bytes(reason)).sum();
+    let mut rest = Tally { packets: keyless, bytes: Bytes(scaled(keyless_bytes)) };
     for (kind, reason) in [
         (Malformed::Truncated, Reason::Truncated),
         (Malformed::FrameTooShort, Reason::TooShort),

@@ -55,12 +55,12 @@ impl Name {
         Some(Name(number))
     }
 
-    /// Returns the name of bytes that an exporter sent: up to the first zero, without control characters, and with a
-    /// replacement character instead of what is not UTF-8.
+    /// Returns the name of bytes that an exporter sent: up to the first zero, without characters that are invisible or change
+    /// the direction of text, and with a replacement character instead of what is not UTF-8.
     pub fn of_bytes(bytes: &[u8]) -> Option<Name> {
         let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
         let text = String::from_utf8_lossy(&bytes[..end]);
-        let printable: String = text.chars().filter(|character| !character.is_control()).collect();
+        let printable: String = text.chars().filter(|&character| !is_invisible(character)).collect();
         Name::of(printable.trim())
     }
 
@@ -91,6 +91,17 @@ impl Name {
     }
 }
 
+/// Whether a character is a control or format character (Unicode, general categories Cc and Cf).
+fn is_invisible(character: char) -> bool {
+    let is_format = matches!(
+        character,
+        '\u{ad}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}' | '\u{180e}' | '\u{200b}'..='\u{200f}'
+            | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e007f}'
+    );
+    is_format || character.is_control()
+}
+
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.text())
@@ -116,6 +127,7 @@ mod tests {
     #[test]
     fn bytes_of_exporters_become_printable() {
         assert_eq!(Name::of_bytes(b" a\x1b[2Jb\xff ").unwrap().text(), "a[2Jb\u{fffd}");
+        assert_eq!(Name::of_bytes("é\u{202e}\u{200b}x".as_bytes()).unwrap().text(), "éx");
         let long = Name::of(&"\u{e9}".repeat(40)).unwrap();
         assert_eq!(long.text(), "\u{e9}".repeat(32));
     }

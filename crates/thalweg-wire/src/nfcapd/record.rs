@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use super::error::{NfcapdError, NfcapdProblem, truncated};
 use super::header::{u16_at, u32_at, u64_at};
-use crate::flow_export::batch::UNKNOWN_DIRECTION;
 use crate::flow_export::{Address, Format, Mac, Name, Record, RecordBatch};
 
 const EXPORTER_INFO: u16 = 7;
@@ -211,9 +210,9 @@ fn apply(kind: u16, body: &[u8], record: &mut Record) -> bool {
         (4, 12..) => {
             (record.ingress_interface, record.egress_interface) = (u32_at(body, 0), u32_at(body, 4));
             (record.source_prefix_length, record.destination_prefix_length) = (body[8], body[9]);
-            // nfdump does not tell an unknown direction from ingress.
+            // nfdump does not tell an unknown direction from ingress, and shows ingress.
             record.post_class_of_service = body[11];
-            record.flow_direction = if body[10] == 1 { 1 } else { UNKNOWN_DIRECTION };
+            record.flow_direction = u8::from(body[10] == 1);
             if let [_, reason, ..] = body[12..] {
                 record.flow_end_reason = reason;
             }

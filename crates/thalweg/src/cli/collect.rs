@@ -313,7 +313,10 @@ impl CollectArgs {
 }
 
 /// Opens the databases of `--mmdb`.
-fn databases(paths: &[PathBuf], replaces_as: bool) -> Result<Option<Arc<GeoDatabases>>, RequestError> {
+pub(super) fn databases(
+    paths: &[PathBuf],
+    replaces_as: bool,
+) -> Result<Option<Arc<GeoDatabases>>, RequestError> {
     if paths.is_empty() {
         return Ok(None);
     }

@@ -15,6 +15,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use thalweg_records::import::sources::Sources;
 use thalweg_records::import::{ImportOptions, Imported, Progress, import};
 
+use super::collect::databases;
 use super::exit_code::ExitCode;
 use super::print_clap_error;
 use crate::console;
@@ -43,6 +44,14 @@ pub(super) struct ImportArgs {
     /// Import files again that were imported before. They replace what they became then.
     #[arg(long)]
     again: bool,
+
+    /// Databases of countries and AS numbers in MMDB format, as of `thalweg collect`. With --again also for files that were imported before.
+    #[arg(long, value_name = "FILE")]
+    mmdb: Vec<PathBuf>,
+
+    /// Replace AS numbers of the records by those of the databases.
+    #[arg(long, requires = "mmdb")]
+    mmdb_replace_as: bool,
 
     /// Print one JSON object instead of the summary.
     #[arg(long)]
@@ -103,6 +112,7 @@ impl ImportArgs {
             directory: self.output.clone(),
             threads: self.threads.unwrap_or_else(|| available_parallelism().map_or(1, Into::into)).max(1),
             again: self.again,
+            geo: databases(&self.mmdb, self.mmdb_replace_as)?,
         };
         let stop = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {

@@ -126,7 +126,8 @@ impl Names {
             rows.exporter_name.values_mut()[first..].fill(exporter);
         }
         let interface = |number: u32| find(number, &self.interfaces, &whole.interfaces);
-        let vrf = |number: u32| find(number, &self.vrfs, &whole.vrfs);
+        // 0 also stands for a VRF that the exporter did not report.
+        let vrf = |number: u32| if number == 0 { Name::NONE } else { find(number, &self.vrfs, &whole.vrfs) };
         for row in first..rows.len() {
             let (ingress, egress) = (rows.ingress_interface[row], rows.egress_interface[row]);
             rows.ingress_interface_name.set(row, interface(ingress));
