@@ -36,6 +36,8 @@ typedef enum {
   THALWEG_STATUS_INVALID_STATE = 4,
   // A defect of the library. Free the sketch: its counts may be wrong.
   THALWEG_STATUS_DEFECT = 5,
+  // The system does not give that much memory.
+  THALWEG_STATUS_OUT_OF_MEMORY = 6,
 } thalweg_status;
 
 // What is known of the error of an estimate.
@@ -99,7 +101,7 @@ typedef struct {
   uint32_t width;
   // Levels of a UnivMon, 1 to 17 (16).
   uint32_t levels;
-  // The largest keys to track, 0 for none (100); of a UnivMon for each level, at least 1.
+  // The largest keys to track, at most 16777216, 0 for none (100); of a UnivMon for each level, at least 1.
   uint32_t top_k;
   // If not 0: the widest shape for these bytes of memory, instead of width (0).
   uint64_t memory_bytes;
@@ -118,7 +120,7 @@ typedef struct {
   uint32_t inverse_probability;
   // AlwaysLineRate: the time between choices of p, in nanoseconds (100000000).
   uint64_t epoch_ns;
-  // AlwaysLineRate: the share of a processor's time for updates, 0 to 1 (0.1).
+  // AlwaysLineRate: the share of a processor's time for updates, more than 0, at most 1 (0.1).
   double share;
   // AlwaysLineRate: the cost of a row at p = 1, in nanoseconds (1.5).
   double row_ns;
@@ -129,7 +131,7 @@ typedef struct {
 } thalweg_sketch_options;
 
 // Writes the key of packet `packet` of a batch to `key`, which has room for THALWEG_KEY_MAX bytes, and returns its length; 0
-// if the packet has no key. It must not throw, jump out, or use the sketch.
+// if the packet has no key, and so does a length above THALWEG_KEY_MAX. It must not throw, jump out, or use the sketch.
 typedef size_t (*thalweg_key_function)(void *context, size_t packet, uint8_t *key);
 
 // A value with its error bounds.
@@ -178,7 +180,7 @@ const char *thalweg_version(void);
 thalweg_status thalweg_sketch_options_init(thalweg_sketch_options *options,
                                            size_t size);
 
-// Creates an empty sketch. Free it with thalweg_sketch_free().
+// Creates an empty sketch, or returns THALWEG_STATUS_OUT_OF_MEMORY. Free it with thalweg_sketch_free().
 //
 // Pointers: `options` is null or as thalweg_sketch_options_init() sets it; `sketch` is null or points to a pointer.
 thalweg_status thalweg_sketch_create(const thalweg_sketch_options *options,

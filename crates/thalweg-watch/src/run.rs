@@ -6,6 +6,7 @@ use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use thalweg_capture::dpdk::device_of;
 use thalweg_dataplane::DataplaneError;
 use thalweg_linux::bpf::map::possible_cpus;
 use thalweg_measure::meter::flow_table::Output;
@@ -19,7 +20,7 @@ use crate::error::WatchError;
 use crate::flow_capture::{CaptureInput, FlowCaptureOptions, FlowCaptures, LiveCapture};
 use crate::flow_exporter::FlowExporter;
 use crate::in_kernel::{self, InKernelError, InKernelOptions};
-use crate::inputs::{Incomplete, Input, InputError, Inputs, OpenInputs};
+use crate::inputs::{Incomplete, Input, InputError, Inputs, OpenInputs, is_file_name};
 use crate::message::{Done, Message, send_message};
 use crate::meter::Meter;
 use crate::options::WatchOptions;
@@ -121,6 +122,14 @@ impl Watch {
     ) -> Result<Watch, WatchError> {
         if let (Some(_), [interface, ..]) = (options.replay, options.sources.as_slice()) {
             return Err(InputError::Replay { interface: interface.clone() }.into());
+        }
+        for source in &options.sources {
+            let what = match device_of(source) {
+                Some(_) => "DPDK port",
+                None if is_file_name(source) => "capture file",
+                None => continue,
+            };
+            return Err(InKernelError::NotAnInterface { source_name: source.clone(), what }.into());
         }
         // Pinned sketches have a seed already.
         let pinned = match (&in_kernel.pin, options.seed) {

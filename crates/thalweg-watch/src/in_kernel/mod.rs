@@ -10,12 +10,10 @@ mod specification;
 mod states;
 mod totals;
 
-use thalweg_capture::dpdk::device_of;
 use thalweg_dataplane::{Counting, CountingOptions, DataplaneError, HookChoice, PinName};
 use thalweg_measure::tasks::{FlowBytes, Plan};
 use thiserror::Error;
 
-use crate::inputs::is_file_name;
 pub(crate) use states::{states, tally};
 pub use totals::InKernelTotals;
 
@@ -81,13 +79,6 @@ pub(crate) fn start(
     let [interface] = sources else {
         return Err(InKernelError::Sources { found: sources.to_vec() });
     };
-    let other = |what| Err(InKernelError::NotAnInterface { source_name: interface.clone(), what });
-    if device_of(interface).is_some() {
-        return other("DPDK port");
-    }
-    if is_file_name(interface) {
-        return other("capture file");
-    }
     let specification::KernelPlan { specification, probabilities, reader } =
         specification::kernel_plan(plan)?;
     Ok(Counting::start(CountingOptions {

@@ -64,7 +64,13 @@ fn kafka_has_the_rows_of_the_files_keyed_by_exporter() {
     let Statistics { records, delivered, messages: count, queued, .. } = report.kafka.unwrap();
     assert_eq!((records, delivered, count, queued), (2_000, 2_000, 2_000, 0));
     let messages = messages(&cluster.bootstrap_servers());
-    assert_eq!(texts(rows_of(&messages)), texts(stored_rows(folder.path())));
+    let (sent, mut stored) = (rows_of(&messages), stored_rows(folder.path()));
+    // Messages lack columns that few exporters send, where they have no value.
+    let is_sent = |name: &str| sent.iter().any(|row| row.get(name).is_some());
+    for row in &mut stored {
+        row.as_object_mut().unwrap().retain(|name, value| is_sent(name) || (*value != "" && *value != 0));
+    }
+    assert_eq!(texts(sent), texts(stored));
     let mut keys: BTreeMap<&str, u64> = BTreeMap::new();
     messages.iter().flatten().for_each(|(key, _)| *keys.entry(key).or_default() += 1);
     assert_eq!(keys, BTreeMap::from([("127.0.0.1", 1_000), ("127.0.0.2", 1_000)]));
