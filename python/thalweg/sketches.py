@@ -165,7 +165,10 @@ class Sketch:
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
-        """Restores a saved state from a file, of ``save`` or of ``thalweg watch``, but for its tasks ``distinct`` and ``spread``, which sample nothing."""
+        """Restores a saved state from a file, of ``save`` or of ``thalweg watch``.
+
+        Those of its tasks ``distinct`` and ``spread`` are refused: they have no counters.
+        """
         try:
             return cls.from_bytes(Path(path).read_bytes())
         except ValueError as error:
