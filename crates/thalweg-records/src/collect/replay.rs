@@ -15,6 +15,7 @@ use super::intake::{Intake, Snapshot};
 use super::outlet::{Shared, lock};
 use super::process::Stores;
 use super::{CollectError, CollectOptions, Report, Tap};
+use crate::geo::GeoDatabases;
 use crate::kafka::Kafka;
 use crate::store::Recovered;
 
@@ -53,6 +54,7 @@ pub struct Replay {
     /// UDP ports of export messages; empty: all payloads that look like one.
     ports: BTreeSet<u16>,
     counts: ReplayCounts,
+    geo: Option<Arc<GeoDatabases>>,
     time: Timestamp,
 }
 
@@ -71,7 +73,8 @@ impl Replay {
         let intake = Intake::new(options, outlet.clone(), snapshot.clone());
         let max_queued = (options.store.queue_rows as u64 / 2).max(1);
         let (counts, time) = (ReplayCounts::default(), Timestamp::default());
-        Ok(Replay { intake, snapshot, outlet, stores, max_queued, ports, counts, time })
+        let geo = options.geo.clone();
+        Ok(Replay { intake, snapshot, outlet, stores, max_queued, ports, counts, geo, time })
     }
 
     /// Processes a frame; waits for the disk and Kafka if they are behind.
@@ -121,6 +124,7 @@ impl Replay {
             flows: self.stores.flows.statistics(),
             counters: self.stores.counters.statistics(),
             kafka: self.stores.kafka.as_ref().map(Kafka::statistics),
+            geo: self.geo.as_ref().map(|geo| geo.statistics()),
             ..Report::default()
         }
     }

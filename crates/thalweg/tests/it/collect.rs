@@ -230,7 +230,8 @@ fn exactly_the_written_keys_are_documented() {
     let exporters = collector.line(|line| line["type"] == "exporters");
     let summary = collector.summary();
     let replay = Command::new(env!("CARGO_BIN_EXE_thalweg"))
-        .args(["collect", "--json", "--replay", "../../examples/two-hosts.pcap", "-o"])
+        .args(["collect", "--json", "--replay", "../../examples/two-hosts.pcap"])
+        .args(["--mmdb", "../thalweg-records/tests/data/country.mmdb", "-o"])
         .arg(folder.path().join("replayed"))
         .output()
         .unwrap();
@@ -251,6 +252,7 @@ fn exactly_the_written_keys_are_documented() {
         ("A socket", &summary["sockets"][0]),
         ("A listener", &summary["listeners"][0]),
         ("templates", &summary["templates"]),
+        ("databases", &replay["databases"]),
         ("capture", &replay["capture"]),
     ];
     for (heading, written) in written {
