@@ -5,15 +5,15 @@
 
 use std::time::Instant;
 
+use thalweg_sketch::Probability;
+use thalweg_wire::MacAddress;
+
+use super::traffic::Traffic;
 use super::{Contender, contenders};
 use crate::results::Table;
 use crate::row;
 use crate::statistics::median;
 use crate::veth::{Sender, SentFlow, VethPair};
-use thalweg_sketch::Probability;
-use thalweg_wire::MacAddress;
-
-use super::traffic::Traffic;
 
 /// XDP_FLAGS_DRV_MODE of linux/if_link.h: in the driver, not on packets of the network stack.
 const IN_DRIVER: u32 = 1 << 2;

@@ -98,8 +98,8 @@ impl Output {
                     break;
                 }
                 // Readers of a growing file see whole packets.
-                if chunks.is_empty() {
-                    self.flush(&progress);
+                if chunks.is_empty() && !self.flush(&progress) {
+                    break;
                 }
             }
             self.flush(&progress);
