@@ -32,6 +32,9 @@ use traffic::{Traffic, frame};
 /// Compiled from `programs.bpf.c` by `scripts/bpf.sh`.
 const PROGRAMS: &[u8] = include_bytes!("programs.bpf.o");
 
+/// The contender with which the others are compared.
+const PASS: &str = "pass";
+
 /// Entries of the hash maps.
 const FLOWS: u32 = 1 << 20;
 
@@ -61,6 +64,9 @@ pub struct InKernelOptions {
     /// Exponent of Zipf's law
     #[arg(long, default_value_t = 1.0)]
     pub exponent: f64,
+    /// Measure `pass` and the contenders whose names contain this text only, and not on a veth pair
+    #[arg(long, value_name = "TEXT")]
+    pub only: Option<String>,
     /// Output folder
     #[arg(long, default_value = "bench/results")]
     pub output: PathBuf,
@@ -97,6 +103,9 @@ pub fn run(options: &InKernelOptions) -> anyhow::Result<()> {
         }
         contenders => contenders?,
     };
+    if let Some(text) = &options.only {
+        contenders.retain(|contender| contender.name == PASS || contender.name.contains(text));
+    }
     let tuples = traffic.keys.len() as u64;
     let passes = (options.packets / tuples).max(1);
     let frame = frame();
@@ -113,8 +122,11 @@ pub fn run(options: &InKernelOptions) -> anyhow::Result<()> {
         }
     }
     let rounds = (options.runs as u64 + 1) * passes;
-    let on_veth = on_veth::measure(&traffic, 2 * options.runs)?;
-    report(options, &traffic, contenders, rounds, &on_veth)
+    let on_veth = match options.only {
+        Some(_) => None,
+        None => Some(on_veth::measure(&traffic, 2 * options.runs)?),
+    };
+    report(options, &traffic, contenders, rounds, on_veth.as_ref())
 }
 
 fn shapes() -> anyhow::Result<Vec<(SketchKind, &'static str)>> {
@@ -136,7 +148,7 @@ fn probability(log2: u8) -> Probability {
 fn contenders(traffic: &Traffic) -> anyhow::Result<Vec<Contender>> {
     let mut contenders = Vec::new();
     let exact = [
-        ("pass", "bench_pass"),
+        (PASS, "bench_pass"),
         ("hash map, look-up and add", "bench_hash_map"),
         ("hash map per CPU, look-up and add", "bench_per_cpu_hash_map"),
         ("hash map, update", "bench_hash_map_update"),
@@ -219,7 +231,7 @@ fn report(
     traffic: &Traffic,
     contenders: Vec<Contender>,
     rounds: u64,
-    on_veth: &Table,
+    on_veth: Option<&Table>,
 ) -> anyhow::Result<()> {
     let pass = contenders.first().map_or(0.0, |pass| median(&pass.ns));
     let mut rows = Table::new([
@@ -258,7 +270,7 @@ fn report(
     let command = format!(
         "thalweg-bench in-kernel --packets {} --runs {} --flows {} --exponent {}",
         options.packets, options.runs, options.flows, options.exponent
-    );
+    ) + &options.only.as_ref().map_or(String::new(), |text| format!(" --only '{text}'"));
     let mut page = Page::new("Sketches inside the kernel", &command);
     page.paragraph(format_args!(
         "XDP programs in `BPF_PROG_TEST_RUN`, {} packets each in {} rounds after one to warm up, of {} flows by Zipf's law with exponent {}. \
@@ -283,15 +295,17 @@ fn report(
         rate(4),
         rate(6)
     ));
-    page.section("On a veth pair");
-    page.paragraph(
-        "The same programs, in the driver of one end of a veth pair, into which the kernel's generator of frames (`BPF_F_TEST_XDP_LIVE_FRAMES`) sends \
-         from one thread as fast as they are taken. Wall time of a frame, with generator, both ends and the network stack that \
-         drops the frame; the difference is the median of those in each round.",
-    );
-    page.table(on_veth);
     save_rows(&options.output, "in-kernel", &rows)?;
-    save_rows(&options.output, "in-kernel-veth", on_veth)?;
+    if let Some(on_veth) = on_veth {
+        page.section("On a veth pair");
+        page.paragraph(
+            "The same programs, in the driver of one end of a veth pair, into which the kernel's generator of frames (`BPF_F_TEST_XDP_LIVE_FRAMES`) sends \
+             from one thread as fast as they are taken. Wall time of a frame, with generator, both ends and the network stack that \
+             drops the frame; the difference is the median of those in each round.",
+        );
+        page.table(on_veth);
+        save_rows(&options.output, "in-kernel-veth", on_veth)?;
+    }
     save_page(&options.output, "in-kernel", &page)
 }
 

@@ -46,12 +46,15 @@ struct packet {
     __u32 ip_length;
 };
 
+// Headers in a frame. The compiler reads fields that are aligned for its types at once, and others byte by byte. Frames begin two
+// bytes behind a word, so that IP headers are aligned for words of four bytes (NET_IP_ALIGN); where they are not, the
+// processor reads them anyhow, or the verifier refuses the program.
 struct vlan_frame {
     __u8 addresses[12];
     __u16 ethertype;
     __u16 tag;
     __u16 inner_ethertype;
-} __attribute__((packed));
+} __attribute__((packed, aligned(2)));
 
 struct ipv4_header {
     __u8 version_and_length;
@@ -66,7 +69,7 @@ struct ipv4_header {
     __u32 destination;
     __u16 source_port;
     __u16 destination_port;
-} __attribute__((packed));
+} __attribute__((packed, aligned(4)));
 
 struct ipv6_header {
     __u8 version_and_class;
@@ -78,7 +81,7 @@ struct ipv6_header {
     __u64 destination[2];
     __u16 source_port;
     __u16 destination_port;
-} __attribute__((packed));
+} __attribute__((packed, aligned(4)));
 
 // Whether the packet is a common one, which is then parsed.
 INLINE int parse_common(const void *data, const void *end, __u32 length, struct packet *packet) {
