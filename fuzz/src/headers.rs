@@ -3,7 +3,7 @@
 //! The first byte selects the link type, the second adds to the original length (in units of 8 bytes); the
 //! rest is the captured bytes.
 
-use thalweg_wire::packet::PacketNotes;
+use thalweg_wire::packet::{PacketNotes, VlanTags};
 use thalweg_wire::parse::{Malformed, Parser, Unparsed};
 use thalweg_wire::{Frame, HashSeed, IpVersion, LinkType, Packet, Protocol, Timestamp};
 
@@ -39,7 +39,7 @@ pub fn check(data: &[u8]) {
     let decapsulated = inner.parse(&frame);
     for (parser, parsed) in [(outer, plain), (inner, decapsulated)] {
         let mut packets = Vec::new();
-        assert_eq!(parser.parse_into(&frame, &mut packets), parsed.map(|_| ()));
+        assert_eq!(parser.parse_into(&frame, &mut packets, &mut VlanTags::default()), parsed.map(|_| ()));
         assert_eq!(packets.first().copied(), parsed.ok());
         parsed.iter().for_each(check_packet);
     }

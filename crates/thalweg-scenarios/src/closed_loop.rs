@@ -372,13 +372,9 @@ impl Ring {
         let (copied, seen) = samples.copy_after(self.seen);
         *missed += seen - self.seen - copied.len() as u64;
         self.seen = seen;
-        let mut packets = Vec::with_capacity(copied.len());
         let parser = Parser { decapsulate: false };
-        for frame in copied.iter() {
-            // Frames that are not IP packets belong to no transfer.
-            let _ = parser.parse_into(&frame, &mut packets);
-        }
-        packets
+        // Frames that are not IP packets belong to no transfer.
+        copied.iter().filter_map(|frame| parser.parse(&frame).ok()).collect()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use thalweg_measure::meter::intake::{Intake, Tally};
+use thalweg_measure::meter::intake::{Intake, Taken};
 use thalweg_wire::{Batch, Nanos, Packet, Source, Timestamp};
 
 use crate::clock::Clock;
@@ -20,8 +20,8 @@ pub(crate) trait Consumer {
     /// Processes frames, before their packets.
     fn frames(&mut self, batch: &Batch<'_>);
 
-    /// Processes packets in capture order. `tally` is their number and bytes.
-    fn packets(&mut self, packets: &[Packet], tally: Tally);
+    /// Processes packets in capture order, which are those of `taken`.
+    fn packets(&mut self, packets: &[Packet], taken: Taken);
 
     /// Called after each batch and occasionally without one. No packet earlier than `now` will follow; `now` is zero if the
     /// time is unknown.
@@ -120,8 +120,8 @@ fn consume(
 ) -> Timestamp {
     packets.clear();
     consumer.frames(batch);
-    let tally = intake.take(batch, packets);
-    consumer.packets(packets, tally);
+    let taken = intake.take(batch, packets);
+    consumer.packets(packets, taken);
     batch.frames.last().map(|frame| frame.time).unwrap_or_default()
 }
 
@@ -181,7 +181,7 @@ mod tests {
     impl Consumer for Ticks {
         fn frames(&mut self, _: &Batch<'_>) {}
 
-        fn packets(&mut self, _: &[Packet], _: Tally) {}
+        fn packets(&mut self, _: &[Packet], _: Taken) {}
 
         fn pause(&mut self, _: &mut Input, _: &Intake, _: Timestamp) {}
 

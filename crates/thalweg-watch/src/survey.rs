@@ -1,4 +1,5 @@
-//! What the frames of an input look like: longer than the link allows, VLAN tags. Costs two comparisons per frame.
+//! What the frames of an input look like: longer than the link allows, with VLAN tags, in tunnels. Costs one comparison per frame;
+//! the parser notes the rest.
 //!
 //! A frame that is longer than the link allows was merged from several by the host that captured it: by GRO or LRO at reception, or
 //! it was captured before TSO or GSO cut it.
@@ -7,21 +8,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use thalweg_linux::socket::Socket;
-use thalweg_wire::{Batch, LinkType, VlanTags};
+use thalweg_wire::{Batch, FrameRef, VlanTags};
 
 /// The length of an Ethernet header and two VLAN tags.
 const LINK_BYTES: u32 = 14 + 8;
 
 /// The longest IP packet that links carry in practice: the jumbo frames of most switches.
 const JUMBO_MTU: u32 = 9_216;
-
-/// EtherTypes of VLAN tags (IEEE 802.1Q section 9.5, and the one used before for service tags).
-const TAGS: [[u8; 2]; 3] = [[0x81, 0x00], [0x88, 0xA8], [0x91, 0x00]];
-
-/// Bits of [`FlowContext`].
-const SINGLE: u8 = 1;
-const DOUBLE: u8 = 2;
-const DECAPSULATED: u8 = 4;
 
 /// The MTU of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,45 +49,34 @@ pub struct Survey {
     /// The MTU.
     pub mtu: LinkMtu,
     max_length: u32,
-    seen: u8,
 }
 
 impl Survey {
     pub(crate) fn new(mtu: LinkMtu) -> Survey {
-        Survey { merged: 0, mtu, max_length: mtu.bytes().saturating_add(LINK_BYTES), seen: 0 }
+        Survey { merged: 0, mtu, max_length: mtu.bytes().saturating_add(LINK_BYTES) }
     }
 
-    /// Looks at the frames of a batch.
+    /// Looks at the lengths of the frames of a batch.
     #[inline]
     pub(crate) fn look(&mut self, batch: &Batch<'_>) {
-        let (mut merged, mut seen) = (0, 0);
-        for frame in batch.iter() {
-            merged += u64::from(frame.original_length > self.max_length);
-            if frame.link_type == LinkType::Ethernet && ethertype(frame.bytes, 12).is_some_and(is_tag) {
-                let is_double = ethertype(frame.bytes, 16).is_some_and(is_tag);
-                seen |= if is_double { DOUBLE } else { SINGLE };
-            }
-        }
-        self.merged += merged;
-        self.seen |= seen;
+        let is_merged = |frame: &FrameRef| u64::from(frame.original_length > self.max_length);
+        self.merged += batch.frames.iter().map(is_merged).sum::<u64>();
     }
 }
 
-fn ethertype(bytes: &[u8], at: usize) -> Option<[u8; 2]> {
-    bytes.get(at..at + 2)?.first_chunk().copied()
-}
-
-fn is_tag(ethertype: [u8; 2]) -> bool {
-    TAGS.contains(&ethertype)
-}
+/// Bits of [`FlowContext`].
+const SINGLE: u8 = 1;
+const DOUBLE: u8 = 2;
+const DECAPSULATED: u8 = 4;
 
 /// What a capture filter of a flow has to take into account, as seen so far; shared by all threads of a run.
 #[derive(Clone, Debug, Default)]
 pub struct FlowContext(Arc<AtomicU8>);
 
 impl FlowContext {
-    pub(crate) fn add(&self, survey: &Survey, has_decapsulated: bool) {
-        let seen = survey.seen | if has_decapsulated { DECAPSULATED } else { 0 };
+    pub(crate) fn add(&self, tags: VlanTags, has_decapsulated: bool) {
+        let seen = [(SINGLE, tags.single), (DOUBLE, tags.double), (DECAPSULATED, has_decapsulated)];
+        let seen = seen.into_iter().filter(|(_, is_seen)| *is_seen).fold(0, |all, (bit, _)| all | bit);
         if self.0.load(Ordering::Relaxed) & seen != seen {
             self.0.fetch_or(seen, Ordering::Relaxed);
         }
@@ -110,57 +92,46 @@ impl FlowContext {
 
 #[cfg(test)]
 mod tests {
-    use thalweg_wire::{FrameRef, Interface, Timestamp};
+    use thalweg_wire::{Interface, LinkType, Timestamp};
 
     use super::*;
 
-    /// Returns the survey of frames with these EtherTypes and lengths.
-    fn survey(mtu: LinkMtu, frames: &[(&[u16], u32)]) -> Survey {
-        let mut bytes = Vec::new();
-        let mut refs = Vec::new();
-        for (ethertypes, length) in frames {
-            let offset = bytes.len();
-            bytes.extend([0; 12]);
-            for ethertype in *ethertypes {
-                bytes.extend(ethertype.to_be_bytes());
-                bytes.extend([0, 1]);
-            }
-            let captured_length = (bytes.len() - offset) as u32;
-            refs.push(FrameRef {
-                time: Timestamp(0),
-                offset,
-                captured_length,
-                original_length: *length,
-                interface: 0,
-            });
-        }
+    /// Returns the number of frames of these lengths that count as merged.
+    fn merged(mtu: LinkMtu, lengths: &[u32]) -> u64 {
+        let frame = |&original_length: &u32| FrameRef {
+            time: Timestamp(0),
+            offset: 0,
+            captured_length: 0,
+            original_length,
+            interface: 0,
+        };
+        let frames: Vec<FrameRef> = lengths.iter().map(frame).collect();
         let interfaces = [Interface { name: None, link_type: LinkType::Ethernet, snap_length: 0 }];
         let mut survey = Survey::new(mtu);
-        survey.look(&Batch { bytes: &bytes, frames: &refs, interfaces: &interfaces });
-        survey
+        survey.look(&Batch { bytes: &[], frames: &frames, interfaces: &interfaces });
+        survey.merged
     }
 
     #[test]
     fn frames_beyond_the_mtu_and_two_tags_are_merged() {
-        let lengths =
-            [60, 1_514, 1_522, 1_523, 9_238, 9_239, 65_000].map(|length| (&[0x0800_u16][..], length));
-        assert_eq!(survey(LinkMtu::Interface(1_500), &lengths).merged, 4);
-        assert_eq!(survey(LinkMtu::Unknown, &lengths).merged, 2);
-        assert_eq!(survey(LinkMtu::Interface(u32::MAX), &lengths).merged, 0);
+        let lengths = [60, 1_514, 1_522, 1_523, 9_238, 9_239, 65_000];
+        assert_eq!(merged(LinkMtu::Interface(1_500), &lengths), 4);
+        assert_eq!(merged(LinkMtu::Unknown, &lengths), 2);
+        assert_eq!(merged(LinkMtu::Interface(u32::MAX), &lengths), 0);
     }
 
     #[test]
-    fn tags_are_seen() {
+    fn tags_are_remembered_until_a_tunnel_is_seen() {
         let context = FlowContext::default();
-        let look = |ethertypes: &[u16]| {
-            context.add(&survey(LinkMtu::Unknown, &[(ethertypes, 60)]), false);
+        let add = |single, double, has_decapsulated| {
+            context.add(VlanTags { single, double }, has_decapsulated);
             context.tags()
         };
         let tags = |single, double| Some(VlanTags { single, double });
-        assert_eq!(look(&[0x0800, 0x8100]), tags(false, false));
-        assert_eq!(look(&[0x8100, 0x0800]), tags(true, false));
-        assert_eq!(look(&[0x88A8, 0x8100, 0x86DD]), tags(true, true));
-        context.add(&survey(LinkMtu::Unknown, &[]), true);
-        assert_eq!(context.tags(), None);
+        assert_eq!(add(false, false, false), tags(false, false));
+        assert_eq!(add(true, false, false), tags(true, false));
+        assert_eq!(add(false, true, false), tags(true, true));
+        assert_eq!(add(false, false, true), None);
+        assert_eq!(add(true, true, false), None);
     }
 }

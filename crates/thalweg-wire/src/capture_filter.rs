@@ -9,16 +9,8 @@
 use std::fmt::Write;
 
 use crate::flow_key::{FlowKey, IpVersion};
+use crate::packet::VlanTags;
 use crate::protocol::Protocol;
-
-/// The VLAN tags of a link. A filter matches tagged frames only if it says so.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct VlanTags {
-    /// Whether frames have one tag.
-    pub single: bool,
-    /// Whether frames have two tags.
-    pub double: bool,
-}
 
 /// The protocols whose ports the language knows.
 const WITH_PORTS: [Protocol; 3] = [Protocol::TCP, Protocol::UDP, Protocol::SCTP];

@@ -27,12 +27,11 @@ pub mod time;
 pub mod units;
 pub mod web_url;
 
-pub use capture_filter::VlanTags;
 pub use flow_key::{Direction, FlowKey, HashSeed, IpVersion};
 pub use ip_prefix::{IpPrefix, ParsePrefixError};
 pub use link_type::LinkType;
 pub use mac_address::MacAddress;
-pub use packet::{EthernetAddresses, Fragment, Packet, PacketNotes, TcpFlags};
+pub use packet::{EthernetAddresses, Fragment, Packet, PacketNotes, TcpFlags, VlanTags};
 pub use protocol::Protocol;
 pub use secret::Secret;
 pub use source::{Batch, Frame, FrameRef, Interface, Progress, Source, SourceCounters};

@@ -51,6 +51,23 @@ pub struct EthernetAddresses {
     pub source: MacAddress,
 }
 
+/// The VLAN tags of Ethernet frames (IEEE 802.1Q section 9), of one or of several.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct VlanTags {
+    /// Whether frames have one tag.
+    pub single: bool,
+    /// Whether frames have two tags or more.
+    pub double: bool,
+}
+
+impl BitOrAssign for VlanTags {
+    #[inline]
+    fn bitor_assign(&mut self, other: VlanTags) {
+        self.single |= other.single;
+        self.double |= other.double;
+    }
+}
+
 /// The position of a packet in a fragmented datagram (RFC 791 section 3.2, RFC 8200 section 4.5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fragment {

@@ -1,7 +1,7 @@
 //! Parses frames into packets, and counts every frame that is not an IP packet.
 
 use thalweg_wire::parse::{Malformed, Parser, Unparsed};
-use thalweg_wire::{Batch, Bytes, HashSeed, Packet, PacketNotes, Timestamp};
+use thalweg_wire::{Batch, Bytes, HashSeed, Packet, PacketNotes, Timestamp, VlanTags};
 
 use super::fragments::Fragments;
 
@@ -94,6 +94,17 @@ impl std::ops::AddAssign for IntakeCounters {
     }
 }
 
+/// What a batch gave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// The packets, with bytes of the IP layer.
+    pub packets: Tally,
+    /// The VLAN tags of their frames.
+    pub tags: VlanTags,
+    /// Whether some were extracted from tunnels.
+    pub has_decapsulated: bool,
+}
+
 /// Parses frames, assigns ports to later fragments, and counts.
 #[derive(Debug)]
 pub struct Intake {
@@ -121,19 +132,20 @@ impl Intake {
         self.span
     }
 
-    /// Appends the packets of a batch to `packets`; returns their number and bytes.
+    /// Appends the packets of a batch to `packets`.
     #[inline]
-    pub fn take(&mut self, batch: &Batch<'_>, packets: &mut Vec<Packet>) -> Tally {
+    pub fn take(&mut self, batch: &Batch<'_>, packets: &mut Vec<Packet>) -> Taken {
         packets.reserve(batch.frames.len());
         let begin = packets.len();
         let mut unusual = false;
+        let mut tags = VlanTags::default();
         let mut ip_bytes = 0;
         let counters = &mut self.counters;
         for frame in batch.iter() {
             counters.backwards += u64::from(frame.time < self.latest);
             self.latest = frame.time;
             // Written in place: copying a packet right after writing it would stall on its own stores.
-            match self.parser.parse_into(&frame, packets) {
+            match self.parser.parse_into(&frame, packets, &mut tags) {
                 Ok(()) => {
                     if let Some(packet) = packets.last() {
                         unusual |= packet.is_unusual();
@@ -143,6 +155,7 @@ impl Intake {
                 Err(unparsed) => counters.note_unparsed(unparsed, frame.original_length),
             }
         }
+        let decapsulated_before = counters.decapsulated;
         if unusual {
             for packet in packets[begin..].iter_mut().filter(|packet| packet.is_unusual()) {
                 let portless = self.fragments.resolve(packet);
@@ -157,7 +170,7 @@ impl Intake {
         counters.frames += Tally { packets: batch.frames.len() as u64, bytes: Bytes(frame_bytes) };
         let taken = Tally { packets: (packets.len() - begin) as u64, bytes: Bytes(ip_bytes) };
         counters.ip += taken;
-        taken
+        Taken { packets: taken, tags, has_decapsulated: counters.decapsulated > decapsulated_before }
     }
 }
 

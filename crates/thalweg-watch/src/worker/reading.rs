@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crossbeam_channel::Sender;
-use thalweg_measure::meter::intake::{Intake, Tally};
+use thalweg_measure::meter::intake::{Intake, Taken};
 use thalweg_wire::{Batch, Packet, Source, SourceCounters, Timestamp};
 
 use super::PacketSink;
@@ -99,15 +99,14 @@ struct ViewRecorder<T> {
 
 impl<T: PacketSink> Consumer for ViewRecorder<T> {
     fn frames(&mut self, batch: &Batch<'_>) {
-        let survey = &mut self.view.inputs[self.input].survey;
-        survey.look(batch);
-        self.frames.context.add(survey, false);
+        self.view.inputs[self.input].survey.look(batch);
         self.frames.capture.frames(batch);
     }
 
-    fn packets(&mut self, packets: &[Packet], tally: Tally) {
+    fn packets(&mut self, packets: &[Packet], taken: Taken) {
         if let Some(last) = packets.last() {
-            self.view.history.add(last.time, tally.packets, tally.bytes);
+            self.frames.context.add(taken.tags, taken.has_decapsulated);
+            self.view.history.add(last.time, taken.packets.packets, taken.packets.bytes);
             self.sink.packets(packets);
         }
     }
@@ -122,7 +121,6 @@ impl<T: PacketSink> Consumer for ViewRecorder<T> {
 
     fn tick(&mut self, intake: &Intake, now: Timestamp) {
         self.view.intake = intake.counters();
-        self.frames.context.add(&self.view.inputs[self.input].survey, self.view.intake.decapsulated > 0);
         self.view.span = intake.span();
         self.view.history.advance(now);
         self.sink.advance(now, &self.view);

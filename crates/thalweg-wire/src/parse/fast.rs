@@ -10,7 +10,7 @@
 
 use crate::flow_key::FlowKey;
 use crate::link_type::LinkType;
-use crate::packet::{EthernetAddresses, Fragment, Packet, PacketNotes, TcpFlags};
+use crate::packet::{EthernetAddresses, Fragment, Packet, PacketNotes, TcpFlags, VlanTags};
 use crate::parse::transport::{TCP_HEADER_LENGTH, UDP_HEADER_LENGTH};
 use crate::parse::{link, tunnel};
 use crate::protocol::Protocol;
@@ -42,9 +42,9 @@ struct Below {
     identification: u16,
 }
 
-/// Returns the packet if it is a common one without anomalies.
+/// Returns the packet if it is a common one without anomalies. Adds the VLAN tag of its frame.
 #[inline(always)]
-pub(super) fn parse(frame: &Frame<'_>, decapsulate: bool) -> Option<Packet> {
+pub(super) fn parse(frame: &Frame<'_>, decapsulate: bool, tags: &mut VlanTags) -> Option<Packet> {
     let &Frame { time, bytes, original_length, link_type } = frame;
     match link_type {
         LinkType::Ethernet => {
@@ -55,6 +55,7 @@ pub(super) fn parse(frame: &Frame<'_>, decapsulate: bool) -> Option<Packet> {
                 let (tag, tagged) = bytes.split_first_chunk::<TAG_LENGTH>()?;
                 ethertype = u16::from_be_bytes([tag[2], tag[3]]);
                 (bytes, wire_length) = (tagged, wire_length.checked_sub(TAG_LENGTH as u32)?);
+                tags.single |= ethertype == link::IPV4 || ethertype == link::IPV6;
             }
             let below = Below { time, ethernet: link::addresses(header.first_chunk()?), identification: 0 };
             match ethertype {

@@ -4,7 +4,7 @@
 use crate::flow_key::IpVersion;
 use crate::link_type::LinkType;
 use crate::mac_address::MacAddress;
-use crate::packet::EthernetAddresses;
+use crate::packet::{EthernetAddresses, VlanTags};
 use crate::parse::frame_cursor::FrameCursor;
 use crate::parse::ip::Network;
 use crate::parse::{Malformed, Unparsed, nflog, serial, wireless};
@@ -53,6 +53,17 @@ pub(super) fn addresses(header: &[u8; 12]) -> EthernetAddresses {
         destination: MacAddress([d0, d1, d2, d3, d4, d5]),
         source: MacAddress([s0, s1, s2, s3, s4, s5]),
     }
+}
+
+/// Returns the VLAN tags of an Ethernet frame.
+pub(super) fn tags(frame: &[u8]) -> VlanTags {
+    let is_tag = |at: usize| {
+        let ethertype = frame.get(at..).and_then(|rest| rest.first_chunk());
+        ethertype
+            .is_some_and(|&two| matches!(u16::from_be_bytes(two), VLAN | SERVICE_VLAN | OLD_SERVICE_VLAN))
+    };
+    let (outer, inner) = (is_tag(12), is_tag(16));
+    VlanTags { single: outer && !inner, double: outer && inner }
 }
 
 /// Returns the IP packet in a frame.

@@ -13,7 +13,7 @@ use proptest::sample::Index;
 
 use super::*;
 use crate::flow_key::FlowKey;
-use crate::packet::{EthernetAddresses, Fragment, PacketNotes};
+use crate::packet::{EthernetAddresses, Fragment, PacketNotes, VlanTags};
 use crate::parse::fast;
 use crate::protocol::Protocol;
 
@@ -202,10 +202,16 @@ fn assert_all_paths_agree(frame: &Frame<'_>) {
     for decapsulate in [false, true] {
         let parser = Parser { decapsulate };
         let mut packets = Vec::new();
-        let appended = parser.parse_into(frame, &mut packets).map(|()| packets[0]);
+        let mut appended_tags = VlanTags::default();
+        let appended = parser.parse_into(frame, &mut packets, &mut appended_tags).map(|()| packets[0]);
         assert_eq!((appended, packets.len()), (parser.parse(frame), usize::from(appended.is_ok())));
-        if let Some(packet) = fast::parse(frame, decapsulate) {
-            assert_eq!(Ok(packet), parser.parse_any(frame));
+        let [mut fast_tags, mut tags] = [VlanTags::default(); 2];
+        let any = parser.parse_any(frame, &mut tags);
+        if let Some(packet) = fast::parse(frame, decapsulate, &mut fast_tags) {
+            assert_eq!((Ok(packet), fast_tags), (any, tags));
+        }
+        if any.is_ok() {
+            assert_eq!(appended_tags, tags);
         }
     }
 }
@@ -246,6 +252,11 @@ proptest! {
         let ip_header = built.bytes.len() - packet.ip_length as usize;
         let without_addresses = Packet { ethernet: EthernetAddresses::default(), ..packet };
         prop_assert_eq!(parse(LinkType::RawIp, &built.bytes[ip_header..]).unwrap(), without_addresses);
+        let mut tags = VlanTags::default();
+        let frame = frame(built.link_type, &built.bytes, built.bytes.len());
+        Parser::default().parse_into(&frame, &mut Vec::new(), &mut tags).unwrap();
+        let number = sliced.vlan_ids().len();
+        prop_assert_eq!(tags, VlanTags { single: number == 1, double: number == 2 });
         let addresses = sliced.link.as_ref().and_then(|link| link.to_header()).and_then(|link| link.ethernet2());
         let addresses = addresses.map(|link| (link.destination, link.source)).unwrap_or_default();
         prop_assert_eq!((packet.ethernet.destination.0, packet.ethernet.source.0), addresses);
@@ -369,6 +380,8 @@ fn common_packets_take_the_fast_path() {
         (LinkType::RawIp, tcp_v4()),
         (LinkType::RawIp, udp_v4()),
     ] {
-        assert!(fast::parse(&frame(link_type, &bytes, bytes.len()), true).is_some());
+        assert!(
+            fast::parse(&frame(link_type, &bytes, bytes.len()), true, &mut VlanTags::default()).is_some()
+        );
     }
 }
