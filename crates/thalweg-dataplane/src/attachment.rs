@@ -8,6 +8,7 @@
 use std::io;
 
 use thalweg_linux::bpf::Link;
+use thalweg_linux::netdevice::interface_names;
 use thalweg_linux::socket::Socket;
 
 use crate::error::DataplaneError;
@@ -132,7 +133,8 @@ fn attach_tc(kernel: &KernelSketches, index: i32) -> Result<io::Result<Link>, Da
 
 /// Returns the index of an interface that has Ethernet frames.
 pub(crate) fn ethernet_index(interface: &str) -> Result<i32, DataplaneError> {
-    let no_interface = |_| DataplaneError::NoInterface { interface: interface.to_owned() };
+    let no_interface =
+        |_| DataplaneError::NoInterface { interface: interface.to_owned(), existing: interface_names() };
     let socket = Socket::for_ioctls().map_err(DataplaneError::Map)?;
     let index = socket.interface_index(interface).map_err(no_interface)?;
     let hardware_type = socket.hardware_type(interface).map_err(no_interface)?;

@@ -50,19 +50,22 @@ impl<K: Key> Counting<K> {
     pub fn start(options: CountingOptions) -> Result<Counting<K>, DataplaneError> {
         let CountingOptions { interface, hook, specification, probabilities, reader, promiscuous, pin } =
             options;
-        let _promiscuous = promiscuous.then(|| accept_all(&interface)).transpose()?;
+        let accept_all = |interface: &str| promiscuous.then(|| accept_all(interface)).transpose();
         if let Some(name) = &pin {
             let (config, _, _) = plan(&specification, &probabilities);
             if let Some(found) = Pin::open(name, &specification, &config)? {
                 let Found { pin, memory, link, is_xdp, before } = found;
                 check_hook(name, hook, is_xdp)?;
                 check_interface(name, &interface, link.target().ok().and_then(|target| target.interface))?;
+                let _promiscuous = accept_all(&interface)?;
                 let reader = Reader::resume(specification, config, memory, &reader, before);
                 let attachment = Attachment::of_link(interface, link, is_xdp);
                 return Ok(Counting { reader, attachment, pin: Some(pin), is_resumed: true, _promiscuous });
             }
         }
+        ethernet_index(&interface)?;
         let kernel = KernelSketches::create(specification, &probabilities)?;
+        let _promiscuous = accept_all(&interface)?;
         let attachment = Attachment::new(&kernel, &interface, hook)?;
         let pin = pin.map(|name| {
             let before = Snapshot::empty(kernel.specification());

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use thalweg_linux::bpf::ObjectError;
+use thalweg_wire::nearest::nearest;
 use thiserror::Error;
 
 use crate::hook::Hook;
@@ -31,7 +32,7 @@ pub enum DataplaneError {
     },
     /// The process lacks a privilege.
     #[error(
-        "cannot load programs into the kernel: run as root, or with CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN"
+        "cannot load programs into the kernel: run as root, or with CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN and CAP_NET_RAW"
     )]
     Privilege,
     /// The process may not use the folder of pinned sketches.
@@ -53,10 +54,12 @@ pub enum DataplaneError {
     #[error("cannot map the memory of the sketches")]
     Map(#[source] io::Error),
     /// The interface does not exist.
-    #[error("no interface {interface:?}: `ip link` lists interfaces")]
+    #[error("interface `{interface}` does not exist{}; available: {}", did_you_mean(interface, existing), existing.join(", "))]
     NoInterface {
         /// The name.
         interface: String,
+        /// The interfaces of this network namespace.
+        existing: Vec<String>,
     },
     /// The interface has no Ethernet header.
     #[error(
@@ -102,6 +105,18 @@ pub enum DataplaneError {
         /// The error of the kernel.
         source: io::Error,
     },
+    /// The BPF file system would vanish with the process.
+    #[error(
+        "cannot pin {name}: this process has mounts of its own, and no {}, as under `ip netns exec`; what it pins would end with it: \
+         enter a network namespace by `nsenter --net=/run/netns/NAME`",
+        path.display()
+    )]
+    PrivateMounts {
+        /// The name of the pin.
+        name: String,
+        /// Where the BPF file system is expected.
+        path: PathBuf,
+    },
     /// The pinned sketches were started with other options.
     #[error(
         "the pinned sketches {name} were started with {field} {pinned}, not {requested}: give the same options, or remove them with `thalweg watch --unpin {name}`"
@@ -128,6 +143,11 @@ pub enum DataplaneError {
         /// The name.
         name: String,
     },
+}
+
+fn did_you_mean(interface: &str, existing: &[String]) -> String {
+    let near = nearest(interface, existing.iter().map(String::as_str));
+    near.map_or_else(String::new, |name| format!(" (did you mean `{name}`?)"))
 }
 
 /// Returns what to do about an error of attaching.

@@ -151,6 +151,12 @@ fn mount_if_missing() -> io::Result<()> {
     Ok(())
 }
 
+/// Whether the mounts of this process are not those of the first process, so that they can end before the system does.
+fn has_private_mounts() -> bool {
+    let of = |process: &str| fs::read_link(format!("/proc/{process}/ns/mnt")).ok();
+    of("self") != of("1")
+}
+
 fn read_config(constants: &AnyMap) -> io::Result<Config> {
     let mut config = <Config as bytemuck::Zeroable>::zeroed();
     constants.first(bytemuck::bytes_of_mut(&mut config))?;
@@ -185,6 +191,9 @@ impl Pin {
         is_xdp: bool,
         before: &Snapshot,
     ) -> Result<Pin, DataplaneError> {
+        if !is_mounted() && has_private_mounts() {
+            return Err(DataplaneError::PrivateMounts { name: name.0.clone(), path: FILE_SYSTEM.into() });
+        }
         let lock = name.lock()?;
         let folder = name.folder();
         let create = || -> io::Result<MappedRegion> {

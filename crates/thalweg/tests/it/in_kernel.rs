@@ -146,6 +146,20 @@ fn a_killed_process_leaves_no_program_behind() {
 }
 
 #[test]
+fn nothing_is_pinned_where_it_would_end_with_the_process() {
+    let Some(link) = Link::set_up("nothing_is_pinned_where_it_would_end_with_the_process", &PING) else {
+        return;
+    };
+    // `ip netns exec` gives the process mounts of its own, without the BPF file system.
+    let arguments = ["watch", "--in-kernel", "--tasks", "heavy:1%", "--pin", "private", "--duration", "1s"];
+    let output = link.at_sender(THALWEG).args(arguments).arg(&link.interface).output().unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+    assert!(errors.contains("cannot pin private: this process has mounts of its own"), "{errors}");
+    assert!(errors.contains("nsenter --net=/run/netns/NAME"), "{errors}");
+}
+
+#[test]
 fn what_the_kernel_cannot_count_is_refused_by_name() {
     for (arguments, message) in [
         (&["eth0"][..], "--in-kernel: counts measurement tasks only (add --tasks)"),
@@ -164,6 +178,9 @@ fn what_the_kernel_cannot_count_is_refused_by_name() {
         let run = watch(&[&["--in-kernel"][..], arguments].concat()).ended_with(2);
         assert!(run.stderr.contains(message), "{arguments:?}: {}", run.stderr);
     }
+    let run = watch(&["--in-kernel", "--tasks", "heavy:1%", "lo1"]).ended_with(1);
+    let message = "interface `lo1` does not exist (did you mean `lo`?); available: ";
+    assert!(run.stderr.contains(message), "{}", run.stderr);
     let run = watch(&["--hook", "tc", "eth0"]).ended_with(2);
     assert!(run.stderr.contains("--hook cannot be used here"), "{}", run.stderr);
     let run = watch(&["--unpin", "nothing-of-this-name"]).ended_with(1);
