@@ -121,43 +121,18 @@ struct log_entry {
     __u64 unused;
 };
 
-// The loader sets the sizes of all values, and the number of CPUs.
-struct {
-    NUMBER(type, BPF_MAP_TYPE_ARRAY);
-    NUMBER(max_entries, 1);
-    NUMBER(map_flags, BPF_F_MMAPABLE);
-    TYPE(key, __u32);
-    NUMBER(value_size, 4096);
-} states SECTION(".maps");
+// An array that user space maps: one value per CPU, or one for all. The loader sets the size of a value and their number.
+#define MAPPED_ARRAY(name, ...)                 \
+    struct {                                    \
+        NUMBER(type, BPF_MAP_TYPE_ARRAY);       \
+        NUMBER(max_entries, 1);                 \
+        NUMBER(map_flags, BPF_F_MMAPABLE);      \
+        TYPE(key, __u32);                       \
+        __VA_ARGS__;                            \
+    } name SECTION(".maps")
 
-struct {
-    NUMBER(type, BPF_MAP_TYPE_ARRAY);
-    NUMBER(max_entries, 1);
-    NUMBER(map_flags, BPF_F_MMAPABLE);
-    TYPE(key, __u32);
-    NUMBER(value_size, 4096);
-} cells SECTION(".maps");
-
-struct {
-    NUMBER(type, BPF_MAP_TYPE_ARRAY);
-    NUMBER(max_entries, 1);
-    NUMBER(map_flags, BPF_F_MMAPABLE);
-    TYPE(key, __u32);
-    NUMBER(value_size, 4096);
-} logs SECTION(".maps");
-
-struct {
-    NUMBER(type, BPF_MAP_TYPE_ARRAY);
-    NUMBER(max_entries, 1);
-    NUMBER(map_flags, BPF_F_MMAPABLE);
-    TYPE(key, __u32);
-    NUMBER(value_size, 4096);
-} gaps SECTION(".maps");
-
-struct {
-    NUMBER(type, BPF_MAP_TYPE_ARRAY);
-    NUMBER(max_entries, 1);
-    NUMBER(map_flags, BPF_F_MMAPABLE);
-    TYPE(key, __u32);
-    TYPE(value, struct control);
-} controls SECTION(".maps");
+MAPPED_ARRAY(states, NUMBER(value_size, 4096));
+MAPPED_ARRAY(cells, NUMBER(value_size, 4096));
+MAPPED_ARRAY(logs, NUMBER(value_size, 4096));
+MAPPED_ARRAY(gaps, NUMBER(value_size, 4096));
+MAPPED_ARRAY(controls, TYPE(value, struct control));
