@@ -13,8 +13,7 @@ use super::super::view::LiveView;
 use crate::terminal::Theme;
 use crate::terminal::endpoint;
 use crate::terminal::quantity::{age, clock, date_and_clock, grouped};
-use crate::terminal::screen::draw_history;
-use crate::terminal::screen::rule;
+use crate::terminal::screen::{draw_history, rule, wrap};
 use crate::watch::live_run::capture_text;
 use thalweg_watch::snapshot::{CheetahRow, FlowRow, Snapshot};
 
@@ -93,23 +92,6 @@ fn draw_capture(view: &LiveView, frame: &mut Frame, area: Rect) -> Rect {
     let lines: Vec<Line> = wrapped.into_iter().map(|line| Line::styled(format!(" {line}"), style)).collect();
     frame.render_widget(Paragraph::new(lines), text);
     rest
-}
-
-/// Breaks text at blanks into lines of at most `width` columns.
-fn wrap(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let line = lines.last_mut().expect("there is a line");
-        if !line.is_empty() && line.len() + 1 + word.len() > width {
-            lines.push(word.to_owned());
-            continue;
-        }
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
-    }
-    lines
 }
 
 fn draw_flow(

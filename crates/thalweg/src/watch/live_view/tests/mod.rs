@@ -4,6 +4,7 @@
 
 mod groups;
 mod keys;
+mod mouse;
 mod random_input;
 mod screens;
 
@@ -21,6 +22,7 @@ use thalweg_watch::groups::{GroupList, Grouping};
 use thalweg_watch::snapshot::groups_of;
 use thalweg_wire::{BitRate, Bytes, FlowKey, Nanos, Progress, TcpFlags, Timestamp};
 
+use super::view::Pane;
 use super::*;
 use crate::terminal::View;
 use crate::terminal::test_screen::{self, buffer, find, lines, screen};

@@ -26,6 +26,28 @@ fn the_empty_view_matches_the_golden_screen() {
 fn a_small_screen_shows_the_minimum_size() {
     check("too_small", &mut view(), 59, 24);
     check("too_small", &mut view(), 80, 9);
+    check("too_small", &mut view(), 40, 12);
+    check("too_small", &mut view(), 20, 5);
+}
+
+#[test]
+fn every_key_of_a_pane_is_visible_at_80_columns() {
+    let last_line = |view: &mut LiveView| lines(&buffer(view, 80, 24)).pop().unwrap().trim_end().to_owned();
+    let mut flows = view();
+    assert_eq!(
+        last_line(&mut flows),
+        " q quit  ↵ open  / filter  s sort  b by  c cheetah  space pause  n names  ? help"
+    );
+    query_of(press(&mut flows, KeyCode::Enter));
+    let detail = " q quit  esc back  w write packets  f capture filter  space pause  n names  ? help";
+    let short = detail.replace("capture filter", "filter");
+    assert_eq!(last_line(&mut flows), short);
+    press_without_query(&mut flows, KeyCode::Char(' '));
+    let paused = short.replace("write packets", "write").replace("pause", "resume");
+    assert_eq!(last_line(&mut flows), format!(" PAUSED {paused}"));
+    let mut with_tasks = view_of(with_tasks());
+    let keys = " q quit  ↵ open  / filter  s sort  b by  c cheetah  t tasks  space pause  ? help";
+    assert_eq!(last_line(&mut with_tasks), keys);
 }
 
 #[test]
