@@ -133,7 +133,7 @@ enum Shown<'a> {
 impl Shown<'_> {
     fn traffic(self) -> Traffic {
         match self {
-            Shown::Flow(row) => row.traffic(),
+            Shown::Flow(row) => row.traffic,
             Shown::Group(row) => row.traffic,
         }
     }

@@ -25,8 +25,9 @@ fn any_snapshot() -> impl Strategy<Value = Snapshot> {
     let extreme = |mut snapshot: Snapshot| {
         let max = u64::MAX;
         for row in &mut snapshot.top {
-            (row.rate, row.bytes, row.packets) = ([BitRate(max); 2], [max; 2], [max; 2]);
-            (row.first, row.last) = (Timestamp(max), Timestamp(0));
+            let traffic = &mut row.traffic;
+            (traffic.rate, traffic.bytes, traffic.packets) = ([BitRate(max); 2], [max; 2], [max; 2]);
+            (traffic.first, traffic.last) = (Timestamp(max), Timestamp(0));
         }
         snapshot.bytes = Bytes(max);
         (snapshot.packets, snapshot.packet_rate, snapshot.bit_rate) = (max, f64::MAX, BitRate(max));

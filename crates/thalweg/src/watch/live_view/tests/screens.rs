@@ -63,7 +63,7 @@ fn one_flow_matches_the_golden_screens() {
     let query = query_of(press(&mut view, KeyCode::Enter));
     for n in 0..70 {
         let mut snapshot = snapshot();
-        snapshot.top[0].rate =
+        snapshot.top[0].traffic.rate =
             [BitRate(300_000_000 + n * n % 17 * 8_000_000), BitRate(2_000_000 + n * 20_000)];
         snapshot.pinned = snapshot.top.iter().find(|row| Some(row.key) == query.pinned).cloned();
         view.update(snapshot);
@@ -211,7 +211,7 @@ fn any_rate_fits_its_columns() {
     // Without the rates and the bar, the row of one flow.
     let rest_of_row = |rate| {
         let mut snapshot = snapshot();
-        snapshot.top[0].rate = [BitRate(rate), BitRate(rate / 3)];
+        snapshot.top[0].traffic.rate = [BitRate(rate), BitRate(rate / 3)];
         let lines = lines(&buffer(&mut view_of(snapshot), 80, 80));
         let row: Vec<char> =
             lines.iter().find(|line| line.contains("10.0.0.17:51034")).unwrap().chars().collect();
