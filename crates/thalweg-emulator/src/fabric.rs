@@ -11,6 +11,7 @@ use crate::ports::queue_span::QueueSpan;
 use crate::ports::tally::PortTally;
 use crate::queues::backlog::Backlog;
 use crate::redirection::{FlowDirection, QueueTallies, RedirectError, Redirected, Release};
+use crate::router::classes::ClassCounts;
 use crate::slot::{Slot, SlotClock};
 
 /// An emulated network, independent of its scheme.
@@ -65,6 +66,10 @@ pub trait Network: Fabric {
 
     /// Takes what was seen of a watched queue since the last call; nothing of others.
     fn take_queue_span(&mut self, router: RouterId, port: PortIndex) -> QueueSpan;
+
+    /// Appends what the classes of a watched port's scheduler did since the last call, in order. Nothing unless the network
+    /// counts [by class](crate::core::blueprint::Blueprint::counts_classes) and the scheme has classes.
+    fn take_classes(&mut self, router: RouterId, port: PortIndex, into: &mut Vec<ClassCounts>);
 
     /// Counters of a port of a router.
     fn port_tally(&self, router: RouterId, port: PortIndex) -> PortTally;

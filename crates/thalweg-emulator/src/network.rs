@@ -4,19 +4,21 @@ use crate::core::blueprint::{Blueprint, BlueprintError};
 use crate::core::emulation::Emulation;
 use crate::core::sharded::ShardedEmulation;
 use crate::fabric::Network;
+use crate::router::classes::{Fixed, counted};
 use crate::router::{Router, RouterPorts, Routing};
 use crate::schemes::dctcp::dctcp;
 use crate::schemes::drop_tail::drop_tail;
 use crate::schemes::drr::drr;
+use crate::schemes::flow_hash::FlowHash;
 use crate::schemes::fq_codel::fq_codel;
 use crate::schemes::hull::hull;
 use crate::schemes::list::Scheme;
 use crate::schemes::own::Own;
 use crate::schemes::p_fabric::p_fabric;
 use crate::schemes::pie::pie;
-use crate::schemes::priority::priority;
+use crate::schemes::priority::{ByDscp, priority};
 use crate::schemes::red::red;
-use crate::schemes::scavenger::scavenger;
+use crate::schemes::scavenger::{ByQueue, scavenger};
 
 /// An action on routers of any scheme. It is compiled separately for each scheme.
 pub trait ForScheme {
@@ -45,6 +47,30 @@ impl Scheme {
             Scheme::Pie(config) => action.with(|routing, shape| pie(routing, shape, config)),
             Scheme::FqCodel(config) => action.with(|routing, shape| fq_codel(routing, shape, config)),
             Scheme::Own(own) => return Err(own),
+        })
+    }
+
+    /// As [`apply`](Scheme::apply), with a router type that counts [by class](crate::router::classes) if the scheme has classes.
+    ///
+    /// # Errors
+    /// As [`apply`](Scheme::apply).
+    pub fn apply_counted<F: ForScheme>(&self, action: F) -> Result<F::Output, &Own> {
+        Ok(match self {
+            Scheme::Priority(config) => {
+                let class = Fixed(ByDscp { queues: config.queues });
+                action.with(|routing, shape| counted(priority(routing, shape, config), class, shape.ports()))
+            }
+            Scheme::Scavenger(config) => action
+                .with(|routing, shape| counted(scavenger(routing, shape, config), ByQueue, shape.ports())),
+            Scheme::Drr(config) => {
+                let class = Fixed(FlowHash::over(u32::from(config.queues)));
+                action.with(|routing, shape| counted(drr(routing, shape, config), class, shape.ports()))
+            }
+            Scheme::FqCodel(config) => {
+                let class = Fixed(FlowHash::over(config.flows));
+                action.with(|routing, shape| counted(fq_codel(routing, shape, config), class, shape.ports()))
+            }
+            _ => return self.apply(action),
         })
     }
 }
@@ -84,7 +110,9 @@ pub fn build_on(
     }
 
     check_queues(scheme, blueprint)?;
-    scheme.apply(Build(blueprint, cores)).unwrap_or_else(|own| own.build(cores, blueprint))
+    let build = Build(blueprint, cores);
+    let built = if blueprint.counts_classes { scheme.apply_counted(build) } else { scheme.apply(build) };
+    built.unwrap_or_else(|own| own.build(cores, blueprint))
 }
 
 /// Checks that a network with this scheme can be built, without building it.

@@ -4,8 +4,10 @@ use plotters::prelude::*;
 
 use crate::axis::Axis;
 use crate::error::DrawError;
-use crate::frame::{Grid, draw_grid};
-use crate::page::{Area, GREY, HPos, Heading, INK, TEXT, TITLE, page, shortened, style, write};
+use crate::frame::{Chart, Grid, draw_grid};
+use crate::page::{
+    Area, GREY, HPos, Heading, INK, Swatch, TEXT, TITLE, page, sample, shortened, stroke, style, write,
+};
 use crate::quantity::{duration_unit, number};
 use crate::thin::thinned;
 
@@ -25,6 +27,11 @@ const BELOW: u32 = 44;
 const LEFT: u32 = 70;
 /// Right of strips, for what they are.
 const RIGHT: u32 = 230;
+/// Of a line written there, and above the first.
+const LINE: u32 = 19;
+const ABOVE: u32 = 2;
+/// Columns of the sample of a line, and a gap.
+const SAMPLE: i32 = 30;
 /// Characters of a name that fit there.
 const LONGEST_NAME: usize = 27;
 /// What came before the summary, in nanoseconds, is shaded in this colour.
@@ -37,8 +44,31 @@ pub struct Strip {
     pub name: String,
     /// What it comes to, in a few lines.
     pub notes: Vec<String>,
+    /// One line, whose area is filled, or several with a legend.
+    pub lines: Vec<StripLine>,
+}
+
+/// Values over time.
+#[derive(Clone, Debug)]
+pub struct StripLine {
+    /// What it is, if the strip has several lines.
+    pub name: String,
     /// Values over time in nanoseconds, in order.
     pub points: Vec<(f64, f64)>,
+}
+
+impl Strip {
+    /// Creates a strip with one line.
+    pub fn of_one(name: String, notes: Vec<String>, points: Vec<(f64, f64)>) -> Strip {
+        Strip { name, notes, lines: vec![StripLine { name: String::new(), points }] }
+    }
+
+    /// Height of the strip with all that is written beside it.
+    fn height(&self, is_alone: bool) -> u32 {
+        let lines = self.notes.len() + if self.lines.len() > 1 { self.lines.len() } else { 0 };
+        let written = ABOVE + LINE * (lines as u32 + 1);
+        written.max(if is_alone { ALONE } else { HEIGHT })
+    }
 }
 
 /// A page of strips over time from zero to `duration_ns`, all with the same vertical axis, whose labels `label` makes.
@@ -49,15 +79,20 @@ pub fn strips(
     strips: &[Strip],
     label: impl Fn(f64) -> String,
 ) -> Result<String, DrawError> {
-    let height = if strips.len() == 1 { ALONE } else { HEIGHT };
+    let heights: Vec<u32> = strips.iter().map(|strip| strip.height(strips.len() == 1)).collect();
     let (unit, unit_name) = duration_unit(duration_ns as f64 / 2.0);
     let time = Axis::linear(0.0, duration_ns.max(1) as f64, 8, |time| number(time / unit));
-    let highest = strips.iter().flat_map(|strip| &strip.points).map(|point| point.1).fold(0.0, f64::max);
+    let highest = strips
+        .iter()
+        .flat_map(|strip| &strip.lines)
+        .flat_map(|line| &line.points)
+        .map(|point| point.1)
+        .fold(0.0, f64::max);
     let values = Axis::close_above(highest, if strips.len() == 1 { 6 } else { 3 }, label);
-    let whole = strips.len() as u32 * (height + GAP) + BELOW;
+    let whole = heights.iter().map(|height| height + GAP).sum::<u32>() + BELOW;
     page(heading, (WIDTH, whole), |body| {
         let mut rest = body.clone();
-        for (index, strip) in strips.iter().enumerate() {
+        for (index, (strip, height)) in strips.iter().zip(&heights).enumerate() {
             let is_last = index + 1 == strips.len();
             let below = if is_last { BELOW } else { 0 };
             let (area, next) = rest.split_vertically(height + GAP + below);
@@ -78,7 +113,6 @@ fn draw_strip(
     below: u32,
     x_title: &str,
 ) -> Result<(), DrawError> {
-    let (colour, _) = style(0);
     let mut chart = ChartBuilder::on(area)
         .margin_top(GAP)
         .margin_right(RIGHT)
@@ -91,17 +125,40 @@ fn draw_strip(
     }
     draw_grid(&mut chart, x_title, Grid::Both)?;
     let columns = f64::from(WIDTH - LEFT - RIGHT);
-    let points = thinned(&strip.points, |at| (time.position(at) * columns) as i64);
+    for (index, line) in strip.lines.iter().enumerate() {
+        let points = thinned(&line.points, |at| (time.position(at) * columns) as i64);
+        match strip.lines.len() {
+            1 => draw_area(&mut chart, points)?,
+            _ => {
+                let (solid, dashed) = stroke(index, points);
+                chart.draw_series(solid)?;
+                chart.draw_series(dashed)?;
+            }
+        }
+    }
+    let left = (WIDTH - RIGHT + 12) as i32;
+    write(area, (left, GAP as i32 + 10), &shortened(&strip.name, LONGEST_NAME), TITLE, INK, HPos::Left)?;
+    let height = |line: u32| (GAP + 12 + LINE * line) as i32;
+    for (line, note) in (1..).zip(&strip.notes) {
+        write(area, (left, height(line)), note, TEXT, GREY, HPos::Left)?;
+    }
+    let legend = if strip.lines.len() > 1 { &strip.lines[..] } else { &[] };
+    for (index, line) in legend.iter().enumerate() {
+        let y = height((strip.notes.len() + index + 1) as u32);
+        sample(area, (left, y), index, Swatch::Line)?;
+        write(area, (left + SAMPLE, y), &shortened(&line.name, LONGEST_NAME), TEXT, GREY, HPos::Left)?;
+    }
+    Ok(())
+}
+
+/// Draws a line and the area below it.
+fn draw_area(chart: &mut Chart<'_, '_>, points: Vec<(f64, f64)>) -> Result<(), DrawError> {
+    let (colour, _) = style(0);
     if let (Some(first), Some(last)) = (points.first(), points.last()) {
         let ground = [(last.0, 0.0), (first.0, 0.0)];
         let outline: Vec<_> = points.iter().copied().chain(ground).collect();
         chart.draw_series([Polygon::new(outline, colour.mix(0.16).filled())])?;
     }
     chart.draw_series([PathElement::new(points, colour.stroke_width(1))])?;
-    let left = (WIDTH - RIGHT + 12) as i32;
-    write(area, (left, GAP as i32 + 10), &shortened(&strip.name, LONGEST_NAME), TITLE, INK, HPos::Left)?;
-    for (line, note) in (1..).zip(&strip.notes) {
-        write(area, (left, GAP as i32 + 12 + 19 * line), note, TEXT, GREY, HPos::Left)?;
-    }
     Ok(())
 }

@@ -35,6 +35,8 @@ pub struct Blueprint<'a> {
     pub interface_buffer: u64,
     /// Monitor ports, at most one per router.
     pub monitors: &'a [Monitor],
+    /// Whether watched ports count by class, if the scheme has classes. It changes no result.
+    pub counts_classes: bool,
     /// The random seed.
     pub seed: u64,
 }
@@ -165,6 +167,7 @@ impl<'a> Blueprint<'a> {
             balance: Balance::Ecmp,
             interface_buffer: 128 * u64::from(longest),
             monitors: &[],
+            counts_classes: false,
             seed,
         }
     }

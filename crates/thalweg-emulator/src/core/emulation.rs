@@ -14,6 +14,7 @@ use crate::ports::queue_span::QueueSpan;
 use crate::ports::tally::PortTally;
 use crate::queues::backlog::Backlog;
 use crate::redirection::{FlowDirection, QueueTallies, RedirectError, Redirected, Release};
+use crate::router::classes::ClassCounts;
 use crate::router::{Router, RouterPorts, Routing};
 use crate::slot::{Slot, SlotClock};
 
@@ -118,6 +119,10 @@ impl<R: Router> Network for Emulation<R> {
 
     fn take_queue_span(&mut self, router: RouterId, port: PortIndex) -> QueueSpan {
         self.shard.take_queue_span(router, port)
+    }
+
+    fn take_classes(&mut self, router: RouterId, port: PortIndex, into: &mut Vec<ClassCounts>) {
+        self.shard.take_classes(router, port, into);
     }
 
     fn port_tally(&self, router: RouterId, port: PortIndex) -> PortTally {

@@ -18,6 +18,7 @@ use crate::ports::tally::{PortTally, Verdicts};
 use crate::queues::backlog::Backlog;
 use crate::queues::port_set::PortSet;
 use crate::router::Router;
+use crate::router::classes::ClassCounts;
 use crate::router::context::Context;
 use crate::slot::Slot;
 use crate::ticks::Ticks;
@@ -161,12 +162,15 @@ impl<R: Router> Shard<R> {
     /// Watches the queue of a port from now on, unless it is watched already.
     ///
     /// # Panics
-    /// If the router is not in this shard.
+    /// If the router is not in this shard, or counts by class and has packets queued there.
     pub(crate) fn watch_queue(&mut self, router: RouterId, port: PortIndex) {
         let index = self.routers.binary_search_by_key(&router, |state| state.id);
         let router = index.expect("the router is in this shard");
         if let Err(place) = self.watched_queue(router, port) {
             self.watched.insert(place, WatchedQueue { router, port, span: QueueSpan::default() });
+            if let Some(classes) = self.routers[router].scheme.classes() {
+                classes.watch(port);
+            }
         }
     }
 
@@ -179,6 +183,13 @@ impl<R: Router> Shard<R> {
         }
     }
 
+    /// Appends what the classes of a watched port did since the last call; nothing without counters by class.
+    pub(crate) fn take_classes(&mut self, router: RouterId, port: PortIndex, into: &mut Vec<ClassCounts>) {
+        if let Some(classes) = self.router_mut(router).scheme.classes() {
+            classes.take(port, into);
+        }
+    }
+
     /// The place of a watched queue, or the place where it would be.
     fn watched_queue(&self, router: usize, port: PortIndex) -> Result<usize, usize> {
         self.watched.binary_search_by_key(&(router, port), |queue| (queue.router, queue.port))
@@ -188,7 +199,11 @@ impl<R: Router> Shard<R> {
     #[inline(never)]
     fn look_at_queues(&mut self) {
         for WatchedQueue { router, port, span } in &mut self.watched {
-            span.add(self.routers[*router].scheme.backlog(*port));
+            let scheme = &mut self.routers[*router].scheme;
+            span.add(scheme.backlog(*port));
+            if let Some(classes) = scheme.classes() {
+                classes.look(*port);
+            }
         }
     }
 
@@ -203,7 +218,12 @@ impl<R: Router> Shard<R> {
             self.lanes[lane as usize].arriving_mut(self.now).clear();
         }
         let skipped = next.0 - self.now.0;
-        self.watched.iter_mut().for_each(|queue| queue.span.looks += skipped);
+        for WatchedQueue { router, port, span } in &mut self.watched {
+            span.looks += skipped;
+            if let Some(classes) = self.routers[*router].scheme.classes() {
+                classes.skip(*port, skipped);
+            }
+        }
         self.now = next;
     }
 

@@ -21,6 +21,7 @@ use crate::ports::queue_span::QueueSpan;
 use crate::ports::tally::PortTally;
 use crate::queues::backlog::Backlog;
 use crate::redirection::{FlowDirection, QueueTallies, RedirectError, Redirected, Release};
+use crate::router::classes::ClassCounts;
 use crate::router::{Router, RouterPorts, Routing};
 use crate::slot::{Slot, SlotClock};
 
@@ -212,6 +213,11 @@ impl<R: Router> Network for ShardedEmulation<R> {
     fn take_queue_span(&mut self, router: RouterId, port: PortIndex) -> QueueSpan {
         let shard = self.shard_of(router);
         self.shards[shard].take_queue_span(router, port)
+    }
+
+    fn take_classes(&mut self, router: RouterId, port: PortIndex, into: &mut Vec<ClassCounts>) {
+        let shard = self.shard_of(router);
+        self.shards[shard].take_classes(router, port, into);
     }
 
     fn port_tally(&self, router: RouterId, port: PortIndex) -> PortTally {

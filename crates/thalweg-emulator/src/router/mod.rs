@@ -3,6 +3,7 @@
 //! **generic API** is [`Router`] itself: batches in, batches out. Both are resolved at compile time; there are no
 //! indirect calls per packet.
 
+pub mod classes;
 pub mod context;
 mod pattern;
 mod route;
@@ -19,6 +20,7 @@ use crate::packet::Packet;
 use crate::ports::port::Ports;
 use crate::queues::backlog::Backlog;
 use crate::redirection::Redirector;
+use crate::router::classes::PortClasses;
 use crate::router::context::Context;
 use crate::slot::SlotClock;
 
@@ -66,6 +68,11 @@ pub trait Router: Send {
 
     /// Redirects flows to scavenger queues; `None` if the scheme has none.
     fn redirector(&mut self) -> Option<&mut dyn Redirector> {
+        None
+    }
+
+    /// Counters by class; `None` if the router has none.
+    fn classes(&mut self) -> Option<&mut dyn PortClasses> {
         None
     }
 

@@ -12,6 +12,7 @@ use crate::queues::bank::QueueBank;
 use crate::queues::fifos::Fifos;
 use crate::queues::port_set::{Members, PortSet};
 use crate::redirection::Redirector;
+use crate::router::classes::PortClasses;
 use crate::router::context::Context;
 
 /// Chooses the output port.
@@ -64,6 +65,11 @@ pub trait Store: Send {
 
     /// See [`Router::redirector`].
     fn redirector(&mut self) -> Option<&mut dyn Redirector> {
+        None
+    }
+
+    /// See [`Router::classes`].
+    fn classes(&mut self) -> Option<&mut dyn PortClasses> {
         None
     }
 }
@@ -218,6 +224,10 @@ where
 
     fn redirector(&mut self) -> Option<&mut dyn Redirector> {
         self.store.redirector()
+    }
+
+    fn classes(&mut self) -> Option<&mut dyn PortClasses> {
+        self.store.classes()
     }
 
     #[inline]

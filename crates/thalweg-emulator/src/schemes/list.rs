@@ -123,6 +123,11 @@ impl Scheme {
         matches!(self, Scheme::Scavenger(_))
     }
 
+    /// Whether a port has several queues, whose [classes](crate::router::classes) can be counted.
+    pub const fn has_classes(&self) -> bool {
+        matches!(self, Scheme::Priority(_) | Scheme::Scavenger(_) | Scheme::Drr(_) | Scheme::FqCodel(_))
+    }
+
     /// The largest number of packets queued at one port.
     pub fn room(&self) -> u64 {
         let (queues, buffer) = match self {

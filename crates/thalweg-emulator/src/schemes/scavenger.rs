@@ -25,6 +25,7 @@ use crate::queues::bank::QueueBank;
 use crate::queues::fifos::MAX_CAPACITY;
 use crate::queues::port_set::PortSet;
 use crate::redirection::{FlowDirection, QueueTallies, QueueTally, RedirectError, Redirected, Redirector};
+use crate::router::classes::ClassOf;
 use crate::router::context::Context;
 use crate::router::{Classify, Enqueue, Pattern, Plain, RouterPorts, Schedule, Store};
 
@@ -238,6 +239,27 @@ impl Schedule<(), TwoQueues> for ByShare {
             state.scavenger_sent += Traffic { packets: 1, bytes: u64::from(packet.length()) };
         }
         Some(packet)
+    }
+}
+
+/// Tells the queue of a packet from what a step changed at the scavenger queue, because a redirection may end while packets of
+/// its flow are queued.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ByQueue;
+
+impl ClassOf<TwoQueues> for ByQueue {
+    /// Bytes in the scavenger queue, and packets dropped there.
+    type Before = (u64, u64);
+
+    #[inline]
+    fn before(&self, queues: &TwoQueues, port: PortIndex) -> (u64, u64) {
+        let PortState { bytes, scavenger_dropped, .. } = queues.ports[port.index()];
+        (bytes[SCAVENGER], scavenger_dropped)
+    }
+
+    #[inline]
+    fn class(&self, _: &Packet, port: PortIndex, before: (u64, u64), queues: &TwoQueues) -> usize {
+        if self.before(queues, port) == before { PRIMARY } else { SCAVENGER }
     }
 }
 

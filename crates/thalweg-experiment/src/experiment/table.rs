@@ -474,6 +474,9 @@ section! {
         interval: Nanos [Time] or "no samples",
         /// Ports whose queues are sampled, as in [measure].
         ports: Vec<String> [Texts("\"tor0 > h3\" (the port of tor0 that leads to h3), \"tor0:p3\" or \"tor0:Ethernet4\" (a port), or \"tor0\" (all its ports)")] or "all ports of all routers",
+        /// Whether the classes of a port's scheduler are sampled apart: with --output, in the table class_series. The schemes priority,
+        /// scavenger, drr and fq_codel have classes.
+        classes: bool [Boolean] default "false",
     }
 }
 

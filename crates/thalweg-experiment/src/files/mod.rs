@@ -24,7 +24,7 @@ use thiserror::Error;
 
 use super::json;
 use super::results::Results;
-use super::results::series_rows::{FlowSeriesRow, QueueSeriesRow};
+use super::results::series_rows::{ClassSeriesRow, FlowSeriesRow, QueueSeriesRow};
 
 pub use columns::{Column, Row, Values};
 pub use reference::reference;
@@ -105,6 +105,7 @@ pub fn write(folder: &Path, format: Format, results: &Results) -> Result<Vec<Pat
     let is_new = |table| results.summary.series.iter().any(|series| series.table == table);
     output.remove_old::<FlowSeriesRow>(is_new(FlowSeriesRow::FILE))?;
     output.remove_old::<QueueSeriesRow>(is_new(QueueSeriesRow::FILE))?;
+    output.remove_old::<ClassSeriesRow>(is_new(ClassSeriesRow::FILE))?;
     Ok(vec![
         write_rows(folder, format, &results.flows)?,
         write_rows(folder, format, &results.queues)?,

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::columns::Row;
 use super::sweep::{CLASS_COLUMNS, COLUMNS, CSV_FILE, JSON_FILE, SEEDS_FILE};
-use crate::results::series_rows::{FlowSeriesRow, QueueSeriesRow};
+use crate::results::series_rows::{ClassSeriesRow, FlowSeriesRow, QueueSeriesRow};
 use crate::results::{DropRow, FlowRow, LinkRow, QueueRow};
 
 const BEGINNING: &str = "\
@@ -80,6 +80,7 @@ pub fn reference() -> String {
     describe::<DropRow>(&mut page);
     describe::<FlowSeriesRow>(&mut page);
     describe::<QueueSeriesRow>(&mut page);
+    describe::<ClassSeriesRow>(&mut page);
     describe_sweep(&mut page);
     page.push_str(END);
     page

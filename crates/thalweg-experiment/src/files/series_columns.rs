@@ -2,7 +2,7 @@
 
 use super::columns::Values::{Count, Name, Number, OptionalCount, Ratio};
 use super::columns::{Column, Row, column};
-use crate::results::series_rows::{FlowSeriesRow, QueueSeriesRow};
+use crate::results::series_rows::{ClassSeriesRow, FlowSeriesRow, QueueSeriesRow};
 
 impl Row for FlowSeriesRow {
     const FILE: &'static str = "flow_series";
@@ -140,5 +140,42 @@ With `[queue_series]`: one row per output port and interval, in the order of tim
         ),
         column("marked_packets", "packets", "packets marked at the port", Count(|r| r.marked_packets)),
         column("dropped_packets", "packets", "packets dropped at the port", Count(|r| r.dropped_packets)),
+    ];
+}
+
+impl Row for ClassSeriesRow {
+    const FILE: &'static str = "class_series";
+    const ABOUT: &'static str = "\
+With `classes` in `[queue_series]`: one row per output port, class and interval, in the order of time, from the first packet of the class on. A class is a queue of \
+the port: with `priority` the DSCP (or the last queue), with `scavenger` 0 for the primary and 1 for the scavenger queue, with `drr` and `fq_codel` the queue to which a hash assigns the \
+flow. Sums over the classes of a port are its values in `queue_series`; maxima are not sums.";
+    const COLUMNS: &'static [Column<ClassSeriesRow>] = &[
+        column("time_ns", "ns", "end of the interval", Count(|r| r.time_ns)),
+        column("interval_ns", "ns", "length of the interval", Count(|r| r.interval_ns)),
+        column("router", "", "router of the port", Name(|r| &r.router)),
+        column("port", "", "port number, from 0", Number(|r| r.port)),
+        column("to", "", "router or endpoint at the other end", Name(|r| &r.to)),
+        column(
+            "class",
+            "",
+            "number of the class; empty in a row for packets that were dropped and in no queue: lost on the link, or routed to a link \
+             that was down",
+            OptionalCount(|r| r.class.map(u64::from)),
+        ),
+        column(
+            "packets",
+            "packets",
+            "packets of the class in the queue at the end",
+            Count(|r| r.packets.into()),
+        ),
+        column("packets_mean", "packets", "mean packets in the queue", Ratio(|r| r.packets_mean)),
+        column("packets_max", "packets", "most packets in the queue", Count(|r| r.packets_max.into())),
+        column("bytes", "B", "bytes in the queue at the end, framing included", Count(|r| r.bytes)),
+        column("bytes_mean", "B", "mean bytes in the queue", Ratio(|r| r.bytes_mean)),
+        column("bytes_max", "B", "most bytes in the queue", Count(|r| r.bytes_max)),
+        column("sent_packets", "packets", "packets sent", Count(|r| r.sent_packets)),
+        column("sent_bytes", "B", "bytes sent, framing included", Count(|r| r.sent_bytes)),
+        column("marked_packets", "packets", "packets marked", Count(|r| r.marked_packets)),
+        column("dropped_packets", "packets", "packets dropped", Count(|r| r.dropped_packets)),
     ];
 }

@@ -224,6 +224,7 @@ impl Plan {
         Blueprint {
             balance: self.balance,
             monitors: &self.monitors,
+            counts_classes: self.queue_series.as_ref().is_some_and(|series| series.classes),
             ..Blueprint::new(&self.topology, self.mtu, self.seed)
         }
     }

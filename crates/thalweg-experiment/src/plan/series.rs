@@ -39,6 +39,8 @@ pub struct QueueSeriesPlan {
     pub interval_slots: u64,
     /// Ports, in order.
     pub ports: Vec<(RouterId, PortIndex)>,
+    /// Whether classes are sampled apart.
+    pub classes: bool,
 }
 
 /// The samples of flows; `None` if the file asks for none.
@@ -119,13 +121,11 @@ pub(super) fn queue_series(
         Some(names) => ports(topology, names).map_err(|reason| entry.refuse(Key::ports, reason))?,
         None => all(),
     };
-    match entry.interval {
-        Some(interval) => {
-            Ok(Some(QueueSeriesPlan { interval_slots: stage.clock.slots_in(interval).max(1), ports: found }))
-        }
-        None if entry.ports.is_some() => {
-            Err(entry.refuse(Key::ports, "no queue is sampled: add interval = \"100us\""))
-        }
-        None => Ok(None),
-    }
+    let Some(interval) = entry.interval else {
+        let set = [Key::ports, Key::classes].into_iter().find(|key| entry.is_set(key));
+        let refuse = |key| Err(entry.refuse(key, "no queue is sampled: add interval = \"100us\""));
+        return set.map_or(Ok(None), refuse);
+    };
+    let interval_slots = stage.clock.slots_in(interval).max(1);
+    Ok(Some(QueueSeriesPlan { interval_slots, ports: found, classes: entry.classes }))
 }

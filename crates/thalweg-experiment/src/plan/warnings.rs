@@ -14,7 +14,19 @@ use crate::experiment::table::{Load, OpenLoop, Packets, Workload};
 pub(super) fn of(plan: &Plan, experiment: &Experiment) -> Vec<String> {
     let transport = (!plan.flows.is_empty()).then(|| transport(plan)).flatten();
     let single = [transport, delay_target(plan), oversubscription(&plan.topology)];
-    single.into_iter().flatten().chain(overload(experiment)).chain(flows_without_transport(plan)).collect()
+    let series = flows_without_transport(plan).into_iter().chain(classes_of_one_queue(plan));
+    single.into_iter().flatten().chain(overload(experiment)).chain(series).collect()
+}
+
+/// Classes to sample, and one queue per port.
+fn classes_of_one_queue(plan: &Plan) -> Option<String> {
+    let is_missing = plan.blueprint().counts_classes && !plan.scheme.has_classes();
+    let scheme = plan.scheme.name();
+    is_missing.then(|| {
+        format!(
+            "[queue_series] has classes = true, and scheme {scheme} has one queue per port: class_series stays empty"
+        )
+    })
 }
 
 /// Flows to sample, and only packets without transport.

@@ -6,7 +6,7 @@
 //! | `throughput.svg` | rates of the busiest links over time |
 //! | `flows.svg` | distributions of completion times and slowdowns, by size class |
 //! | `cwnd.svg`, `rtt.svg` | windows and round-trip times of the flows that sent most, with `[flow_series]` |
-//! | `queue_series.svg` | mean queues of the busiest ports, with `[queue_series]` |
+//! | `queue_series.svg` | mean queues of the busiest ports and of their classes, with `[queue_series]` |
 //! | `sweep-slowdown.svg` | slowdowns over the swept key |
 //! | `sweep-throughput.svg` | throughput and drops over the swept key |
 //! | `sweep-queues.svg` | the longest queue over the swept key |
@@ -16,6 +16,7 @@
 
 mod flows;
 mod grid;
+mod queue_series;
 mod queues;
 mod series;
 mod sweep;
@@ -34,7 +35,7 @@ use thiserror::Error;
 
 use super::files::Row;
 use super::files::read::TableError;
-use super::results::series_rows::{FlowSeriesRow, QueueSeriesRow};
+use super::results::series_rows::{ClassSeriesRow, FlowSeriesRow, QueueSeriesRow};
 use super::results::{QueueRow, Results, SweepResults};
 
 /// Why a plot was not drawn.
@@ -89,7 +90,7 @@ pub fn draw(folder: &Path, results: &Results) -> Result<Vec<PathBuf>, DrawError>
         plots.extend(series::flows(folder, &title, times)?);
     }
     if has(QueueSeriesRow::FILE) {
-        plots.extend(series::queues(folder, &title, times)?);
+        plots.push(queue_series::draw(folder, &title, times, has(ClassSeriesRow::FILE))?);
     }
     save_all(folder, plots)
 }

@@ -30,7 +30,7 @@ impl Queue<'_> {
             format!("p99 {}, max {}", number(spread.p99), number(spread.max)),
             format!("port {port}"),
         ];
-        Strip { name: format!("{router} \u{2192} {to}"), notes, points: self.samples }
+        Strip::of_one(format!("{router} \u{2192} {to}"), notes, self.samples)
     }
 }
 

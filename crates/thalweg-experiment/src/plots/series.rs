@@ -1,6 +1,6 @@
-//! `cwnd.svg`, `rtt.svg` and `queue_series.svg`: time series of the flows that sent most, and of the longest queues.
+//! `cwnd.svg` and `rtt.svg`: time series of the flows that sent most.
 //!
-//! The tables are read again, twice: they may be larger than memory. What is drawn of them is kept.
+//! The table is read again, twice: it may be larger than memory. What is drawn of it is kept.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,10 +14,10 @@ use super::{Times, busiest};
 use crate::files::Row;
 use crate::files::read::{Cell, TableError, TableLimits, read_rows, table};
 use crate::results::Spread;
-use crate::results::series_rows::{FlowSeriesRow, QueueSeriesRow};
+use crate::results::series_rows::FlowSeriesRow;
 
 /// A plot to be saved under its name.
-type NamedPlot = (&'static str, Result<String, DrawError>);
+pub(super) type NamedPlot = (&'static str, Result<String, DrawError>);
 
 /// A flow, what it sent, and its values over time.
 struct Flow {
@@ -78,76 +78,35 @@ pub(super) fn flows(folder: &Path, title: &str, times: Times) -> Result<Vec<Name
 impl Flow {
     fn strip(&self, points: &[(f64, f64)], label: fn(f64) -> String, times: Times) -> Strip {
         let Flow { number, name, acked, .. } = self;
-        Strip {
-            name: name.clone(),
-            notes: [
-                spread(points, label, times),
-                vec![format!("flow {number}, {} sent", size(*acked as f64))],
-            ]
-            .concat(),
-            points: points.to_vec(),
-        }
+        let mut notes = spread(points, label, times);
+        notes.push(format!("flow {number}, {} sent", size(*acked as f64)));
+        Strip::of_one(name.clone(), notes, points.to_vec())
     }
 }
 
-/// Draws mean queue lengths of the ports in the table of `folder`.
-pub(super) fn queues(folder: &Path, title: &str, times: Times) -> Result<Vec<NamedPlot>, TableError> {
-    type Port = (String, u64, String);
-    fn port(cells: &[Cell<'_>]) -> Port {
-        (cells[0].name().to_owned(), cells[1].count(), cells[2].name().to_owned())
-    }
-    let mut sums: BTreeMap<Port, f64> = BTreeMap::new();
-    let columns = ["router", "port", "to", "packets_mean", "interval_ns", "time_ns"];
-    read::<QueueSeriesRow>(folder, &columns, &mut |cells| {
-        let packets = cells[3].ratio() * cells[4].count() as f64;
-        *sums.entry(port(cells)).or_default() += packets;
-    })?;
-    let count = sums.len();
-    let with_queue: Vec<(Port, f64)> = sums.into_iter().filter(|(_, sum)| *sum > 0.0).collect();
-    let which = match with_queue.len() {
-        few @ ..=MOST => format!("{few} of {} ports, all that had a queue", number(count as f64)),
-        _ => format!("{MOST} of {} ports, those with the longest mean queue", number(count as f64)),
-    };
-    let mut drawn: Vec<(Port, Vec<(f64, f64)>)> =
-        busiest(with_queue, |(_, sum)| *sum).into_iter().map(|(port, _)| (port, Vec::new())).collect();
-    read::<QueueSeriesRow>(folder, &columns, &mut |cells| {
-        let is_of = |(name, _): &&mut (Port, _)| {
-            name.0 == cells[0].name() && name.1 == cells[1].count() && name.2 == cells[2].name()
-        };
-        if let Some((_, points)) = drawn.iter_mut().find(is_of) {
-            points.push((cells[5].count() as f64, cells[3].ratio()));
-        }
-    })?;
-    let strip = |((router, port, to), points): (Port, Vec<(f64, f64)>)| Strip {
-        name: format!("{router} \u{2192} {to}"),
-        notes: [spread(&points, number, times), vec![format!("port {port}")]].concat(),
-        points,
-    };
-    let heading = Heading {
-        title: format!("Queues: {title}"),
-        subtitle: format!("Mean packets per interval at {which}{}", times.shading()),
-    };
-    let drawn = drawn.into_iter().map(strip).collect();
-    Ok(vec![("queue_series.svg", page_of(heading, drawn, times, number))])
+/// The spread of the values after the warm-up.
+pub(super) fn spread_after_warm_up(points: &[(f64, f64)], times: Times) -> Spread {
+    let counted = points.iter().filter(|(time, _)| *time >= times.warm_up_ns as f64);
+    Spread::of(&mut counted.map(|(_, value)| *value).collect::<Vec<_>>())
 }
 
 /// Mean and highest of the values after the warm-up.
-fn spread(points: &[(f64, f64)], label: fn(f64) -> String, times: Times) -> Vec<String> {
-    let counted = points.iter().filter(|(time, _)| *time >= times.warm_up_ns as f64);
-    let spread = Spread::of(&mut counted.map(|(_, value)| *value).collect::<Vec<_>>());
+pub(super) fn spread(points: &[(f64, f64)], label: fn(f64) -> String, times: Times) -> Vec<String> {
+    let spread = spread_after_warm_up(points, times);
     vec![
         format!("mean {}, median {}", label(spread.mean), label(spread.p50)),
         format!("p99 {}, max {}", label(spread.p99), label(spread.max)),
     ]
 }
 
-fn page_of(
+pub(super) fn page_of(
     heading: Heading,
     drawn: Vec<Strip>,
     times: Times,
     label: fn(f64) -> String,
 ) -> Result<String, DrawError> {
-    let last = drawn.iter().filter_map(|strip| strip.points.last()).map(|point| point.0 as u64).max();
+    let lines = drawn.iter().flat_map(|strip| &strip.lines);
+    let last = lines.filter_map(|line| line.points.last()).map(|point| point.0 as u64).max();
     match last {
         // Flows may last longer than the duration.
         Some(last) => strips(&heading, times.duration_ns.max(last), times.warm_up_ns, &drawn, label),
@@ -155,7 +114,8 @@ fn page_of(
     }
 }
 
-fn read<R: Row>(
+/// Reads columns of a table, row by row.
+pub(super) fn read<R: Row>(
     folder: &Path,
     columns: &[&str],
     each: &mut dyn FnMut(&[Cell<'_>]),

@@ -45,7 +45,7 @@ impl Carried {
             format!("utilised to {} %", number(100.0 * self.busy / time)),
             format!("{} packets dropped", number(self.dropped as f64)),
         ];
-        Strip { name: format!("{from} \u{2192} {to}"), notes, points: self.rates }
+        Strip::of_one(format!("{from} \u{2192} {to}"), notes, self.rates)
     }
 }
 

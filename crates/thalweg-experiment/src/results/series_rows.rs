@@ -102,6 +102,43 @@ pub struct QueueSeriesRow {
     pub dropped_packets: u64,
 }
 
+/// A class of a port's scheduler over an interval.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClassSeriesRow {
+    /// The end of the interval, in nanoseconds of emulated time.
+    pub time_ns: u64,
+    /// The length of the interval.
+    pub interval_ns: u64,
+    /// The router.
+    pub router: Arc<str>,
+    /// The port, from 0.
+    pub port: u16,
+    /// The node that the port leads to.
+    pub to: Arc<str>,
+    /// The number of the class, as the scheme knows it; `None` for packets that were dropped and in no queue.
+    pub class: Option<u16>,
+    /// Packets in the queue at the end.
+    pub packets: u32,
+    /// Mean packets in the queue.
+    pub packets_mean: f64,
+    /// The most packets in the queue.
+    pub packets_max: u32,
+    /// Bytes in the queue at the end, framing included.
+    pub bytes: u64,
+    /// Mean bytes in the queue.
+    pub bytes_mean: f64,
+    /// The most bytes in the queue.
+    pub bytes_max: u64,
+    /// Packets sent in the interval.
+    pub sent_packets: u64,
+    /// Their bytes, framing included.
+    pub sent_bytes: u64,
+    /// Packets marked.
+    pub marked_packets: u64,
+    /// Packets dropped.
+    pub dropped_packets: u64,
+}
+
 fn rate(bytes: u64, interval_ns: u64) -> f64 {
     super::per_second(bytes, interval_ns as f64 / 1e9)
 }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `flows` | `flow_series`: which flows, when, and their rows |
 //! | `queues` | `queue_series` |
+//! | `classes` | classes of `queue_series` |
 //! | `path_delay` | the time that packets of a flow take over an idle path |
 //! | `output` | rows on their way to a file |
 //!
@@ -11,6 +12,7 @@
 //! flow. With `largest`, the rows stay in memory until the end, because only then the largest flows are known; at most
 //! [`MAX_KEPT_ROWS`](crate::plan::MAX_KEPT_ROWS), and what is more is counted as lost.
 
+mod classes;
 mod flows;
 mod output;
 mod path_delay;
@@ -105,7 +107,7 @@ impl Series {
     ) -> Result<Vec<SeriesUse>, WriteError> {
         let now = network.now();
         let flows = self.flows.zip(hosts).map(|(flows, hosts)| flows.finish(now, hosts));
-        let queues = self.queues.map(|queues| queues.finish(network));
+        let queues = self.queues.map_or_else(Vec::new, |queues| queues.finish(network));
         flows.into_iter().chain(queues).collect()
     }
 }

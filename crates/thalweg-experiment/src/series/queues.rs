@@ -7,6 +7,7 @@ use thalweg_emulator::{Network, Slot, SlotClock};
 use thalweg_network::{Node, PortIndex, RouterId};
 use thalweg_wire::BitRate;
 
+use super::classes::ClassSeries;
 use super::output::Rows;
 use crate::files::{Output, WriteError};
 use crate::plan::{Plan, QueueSeriesPlan};
@@ -21,6 +22,7 @@ pub(super) struct QueueSeries {
     began: Slot,
     ports: Vec<SampledPort>,
     rows: Rows<QueueSeriesRow>,
+    classes: Option<ClassSeries>,
 }
 
 struct SampledPort {
@@ -58,6 +60,8 @@ impl QueueSeries {
             interval: wanted.interval_slots,
             began: network.now(),
             rows: Rows::create(output)?,
+            classes: (wanted.classes.then(|| ClassSeries::create(plan.scheme.has_classes(), output)))
+                .transpose()?,
         })
     }
 
@@ -71,20 +75,25 @@ impl QueueSeries {
         let time_ns = self.clock.start_of(now).0;
         let interval_ns = time_ns - self.clock.start_of(self.began).0;
         for sampled in &mut self.ports {
-            self.rows.push(sampled.row(network, time_ns, interval_ns));
+            let row = sampled.row(network, time_ns, interval_ns);
+            if let Some(classes) = &mut self.classes {
+                classes.sample(&row, sampled.router, network);
+            }
+            self.rows.push(row);
         }
         self.began = now;
     }
 
     pub(super) fn has_failed(&self) -> bool {
-        self.rows.has_failed()
+        self.rows.has_failed() || self.classes.as_ref().is_some_and(ClassSeries::has_failed)
     }
 
-    pub(super) fn finish(mut self, network: &mut dyn Network) -> Result<SeriesUse, WriteError> {
+    pub(super) fn finish(mut self, network: &mut dyn Network) -> Vec<Result<SeriesUse, WriteError>> {
         if network.now() > self.began {
             self.sample(network);
         }
-        self.rows.finish(0)
+        let classes = self.classes.map(ClassSeries::finish);
+        std::iter::once(self.rows.finish(0)).chain(classes).collect()
     }
 }
 

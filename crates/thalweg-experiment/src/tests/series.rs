@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::files::read::{Cell, TableLimits, read_rows, table};
 use crate::files::{Format, Output, Row, write};
-use crate::results::series_rows::{FlowSeriesRow, QueueSeriesRow};
+use crate::results::series_rows::{ClassSeriesRow, FlowSeriesRow, QueueSeriesRow};
 
 use super::*;
 
@@ -86,6 +86,115 @@ fn series_change_nothing_else() {
     let without = run_into(folder.path(), Format::Csv, BUSY, 1);
     assert!(with.flows == without.flows && with.queues == without.queues && with.links == without.links);
     assert!(table::<FlowSeriesRow>(folder.path()).is_none(), "the series of the earlier run are removed");
+}
+
+/// Three code points; the middle one, 1, is that of the scavenger queue.
+fn with_classes(scheme: &str) -> String {
+    let text = BUSY.replace("sizes = '20KB'", "sizes = '20KB'\ndscp = 1");
+    let text = text.replace("load = 0.2", "load = 0.2\ndscp = 3\necn = true");
+    format!("{text}\n[scheme]\n{scheme}\n")
+}
+
+/// Small buffers, so that queues drop.
+const SCHEMES_WITH_CLASSES: [&str; 4] = [
+    "name = 'priority'\nqueues = 3\nbuffer = 20",
+    "name = 'scavenger'\nprimary_buffer = '40kB'\nscavenger_buffer = '20kB'\nscavenger_share = 0.2",
+    "name = 'drr'\nqueues = 8\nbuffer = 20",
+    "name = 'fq_codel'\nflows = 32\nbuffer = 60",
+];
+
+#[test]
+fn sums_over_the_classes_of_a_port_are_its_row() {
+    const SUMS: usize = 8;
+    let columns = |first| {
+        let sums = [
+            "packets",
+            "packets_mean",
+            "bytes",
+            "bytes_mean",
+            "sent_packets",
+            "sent_bytes",
+            "marked_packets",
+            "dropped_packets",
+        ];
+        let mut columns = [""; SUMS + 2];
+        (columns[0], columns[1]) = ("time_ns", first);
+        columns[2..].copy_from_slice(&sums);
+        columns
+    };
+    for (scheme, loss) in SCHEMES_WITH_CLASSES.iter().flat_map(|scheme| [(scheme, false), (scheme, true)]) {
+        let folder = tempfile::tempdir().unwrap();
+        let series = "[queue_series]\ninterval = '50us'\nclasses = true\nports = ['leaf0']\n";
+        let mut text = format!("{}\n{series}", with_classes(scheme));
+        if loss {
+            text = text.replace("leaves = 2", "leaves = 2\nloss = '1%'");
+        } else {
+            text = text.split("[[failure]]").next().unwrap().to_owned()
+                + &format!("[scheme]\n{scheme}\n{series}");
+        }
+        let results = run_into(folder.path(), Format::Parquet, &text, 1);
+        let ports = read::<QueueSeriesRow, { SUMS + 2 }>(folder.path(), columns("port"));
+        let port_and_class = read::<ClassSeriesRow, 2>(folder.path(), ["port", "class"]);
+        let classes = read::<ClassSeriesRow, { SUMS + 2 }>(folder.path(), columns("port"));
+        let mut sums: BTreeMap<[u64; 2], [f64; SUMS]> = BTreeMap::new();
+        for row in &classes {
+            let sum = sums.entry([row[0] as u64, row[1] as u64]).or_default();
+            sum.iter_mut().zip(&row[2..]).for_each(|(sum, value)| *sum += value);
+        }
+        for row in &ports {
+            let sum = sums.get(&[row[0] as u64, row[1] as u64]).copied().unwrap_or_default();
+            for (sum, port) in sum.iter().zip(&row[2..]) {
+                assert!((sum - port).abs() <= 1e-9 * port.abs(), "{scheme}: {sum:?} and {row:?}");
+            }
+        }
+        let dropped: f64 = ports.iter().map(|row| row[SUMS + 1]).sum();
+        assert!(dropped > 0.0, "{scheme}");
+        // Only what was lost on links has no class.
+        let has_empty = port_and_class.iter().any(|row| row[1].is_nan());
+        assert_eq!(has_empty, loss, "{scheme}");
+        let numbers: std::collections::BTreeSet<u64> =
+            port_and_class.iter().filter(|row| !row[1].is_nan()).map(|row| row[1] as u64).collect();
+        assert!(numbers.len() >= 2, "{scheme}: {numbers:?}");
+        assert!(scheme.contains("fq_codel") || numbers.last() <= Some(&7), "{scheme}: {numbers:?}");
+        let tables: Vec<&str> = results.summary.series.iter().map(|series| series.table).collect();
+        assert_eq!(tables, ["queue_series", "class_series"]);
+        assert_eq!(results.summary.series[1].rows, classes.len() as u64);
+        assert!(classes.is_sorted_by(|earlier, later| earlier[0] <= later[0]), "{scheme}");
+    }
+}
+
+#[test]
+fn classes_change_nothing_else() {
+    for scheme in SCHEMES_WITH_CLASSES {
+        let text = with_classes(scheme);
+        let series = "[queue_series]\ninterval = '50us'\n";
+        let run = |series: &str| {
+            let folder = tempfile::tempdir().unwrap();
+            let results = run_into(folder.path(), Format::Parquet, &format!("{text}\n{series}"), 1);
+            (results, std::fs::read(folder.path().join("queue_series.parquet")).ok())
+        };
+        let (with, of_ports) = run(&format!("{series}classes = true\n"));
+        assert!(of_ports == run(series).1, "{scheme}: the rows of ports stay as they are");
+        let (without, _) = run("");
+        let same =
+            with.flows == without.flows && with.queues == without.queues && with.links == without.links;
+        assert!(same && with.drops == without.drops, "{scheme}");
+    }
+}
+
+#[test]
+fn a_scheme_with_one_queue_has_no_classes() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = format!(
+        "{}\n[queue_series]\ninterval = '50us'\nclasses = true\n",
+        with_classes("name = 'droptail'\nbuffer = 20")
+    );
+    let plan = Plan::new(&Experiment::parse(&text, "test.toml").unwrap()).unwrap();
+    let warning = "scheme droptail has one queue per port: class_series stays empty";
+    assert!(plan.warnings.iter().any(|text| text.ends_with(warning)), "{:?}", plan.warnings);
+    run_into(folder.path(), Format::Csv, &text, 1);
+    assert_eq!(read::<ClassSeriesRow, 1>(folder.path(), ["time_ns"]), Vec::<[f64; 1]>::new());
+    assert!(!read::<QueueSeriesRow, 1>(folder.path(), ["time_ns"]).is_empty());
 }
 
 /// A flow that fills a bottleneck of 100 Mbit/s behind access links of 1 Gbit/s. `more` goes to the end.
@@ -195,18 +304,26 @@ fn rows_do_not_depend_on_the_number_of_threads() {
         reroute_after = '100us'
     ";
     let busy = format!("{BUSY}\n[flow_series]\ninterval = '20us'\n[queue_series]\ninterval = '33us'\n");
-    for (text, tables) in [(text, &["queue_series"][..]), (&busy, &["queue_series", "flow_series"])] {
-        let bytes = |threads: usize, table: &str| {
+    let classes = SCHEMES_WITH_CLASSES.map(|scheme| {
+        let text = text
+            .replace("name = 'dctcp'", scheme)
+            .replace("'33us'", "'33us'\nclasses = true")
+            .replace("'2ms'", "'1200us'");
+        text.replace("ecn = true", "ecn = true\n[[packets]]\nsender = 'poisson'\nload = 0.4\ndscp = 1")
+    });
+    let with_classes = classes.iter().map(|text| (text.as_str(), &["queue_series", "class_series"][..]));
+    let others = [(text, &["queue_series"][..]), (&busy, &["queue_series", "flow_series"])];
+    for (text, tables) in others.into_iter().chain(with_classes) {
+        let bytes = |threads: usize| {
             let folder = tempfile::tempdir().unwrap();
             run_into(folder.path(), Format::Parquet, text, threads);
-            std::fs::read(folder.path().join(format!("{table}.parquet"))).unwrap()
+            let read = |table: &&str| std::fs::read(folder.path().join(format!("{table}.parquet"))).unwrap();
+            tables.iter().map(read).collect::<Vec<_>>()
         };
-        for table in tables {
-            let one = bytes(1, table);
-            assert!(one.len() > 1_000);
-            for threads in [2, 3, 6] {
-                assert!(one == bytes(threads, table), "{table} with {threads} threads");
-            }
+        let one = bytes(1);
+        assert!(one.iter().all(|table| table.len() > 1_000));
+        for threads in [2, 3, 6] {
+            assert!(one == bytes(threads), "{tables:?} with {threads} threads");
         }
     }
 }
@@ -275,6 +392,7 @@ fn invalid_series_are_refused() {
         ("[flow_series]\ninterval = '1us'\nsources = ['h99']", "unknown endpoint \"h99\""),
         ("[flow_series]\ninterval = '1ns'\nlargest = 60000", "use a longer interval, fewer flows"),
         ("[queue_series]\nports = ['leaf0']", "no queue is sampled: add interval"),
+        ("[queue_series]\nclasses = true", "no queue is sampled: add interval"),
         ("[queue_series]\ninterval = '1us'\nports = ['leaf9']", "leaf9"),
     ] {
         let experiment = Experiment::parse(&format!("{BUSY}\n{keys}\n"), "test.toml").unwrap();

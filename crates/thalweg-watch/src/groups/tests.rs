@@ -18,12 +18,15 @@ fn flow() -> impl Strategy<Value = FlowRow> {
     (key, amounts, any::<[bool; 2]>()).prop_map(|(key, (bytes, packets, rate, first, span), cheetah)| {
         FlowRow {
             key,
-            first: Timestamp(first),
-            last: Timestamp(first + span),
-            packets: packets.map(u64::from),
-            bytes: bytes.map(u64::from),
-            rate: rate.map(|rate| BitRate(rate.into())),
-            packet_rate: rate.map(|rate| u64::from(rate / 7)),
+            traffic: Traffic {
+                first: Timestamp(first),
+                last: Timestamp(first + span),
+                packets: packets.map(u64::from),
+                bytes: bytes.map(u64::from),
+                rate: rate.map(|rate| BitRate(rate.into())),
+                packet_rate: rate.map(|rate| u64::from(rate / 7)),
+                flows: 1,
+            },
             tcp_flags: [TcpFlags::default(); 2],
             cheetah,
         }
@@ -41,8 +44,8 @@ fn sent(flows: &[FlowRow], from: &[IpAddr], to: &[IpAddr]) -> (u64, u64, u64) {
         let ends = [flow.key.src(), flow.key.dst()];
         for (side, [sender, receiver]) in [(0, ends), (1, [ends[1], ends[0]])] {
             if from.contains(&sender) && to.contains(&receiver) {
-                sum.0 += flow.bytes[side];
-                sum.1 += flow.rate[side].0;
+                sum.0 += flow.traffic.bytes[side];
+                sum.1 += flow.traffic.rate[side].0;
             }
         }
         sum.2 += u64::from(
@@ -111,13 +114,20 @@ proptest! {
 
 fn record(row: &FlowRow, end_reason: EndReason) -> FlowRecord {
     let side = |side: usize| Direction {
-        packets: row.packets[side],
-        bytes: Bytes(row.bytes[side]),
+        packets: row.traffic.packets[side],
+        bytes: Bytes(row.traffic.bytes[side]),
         tcp_flags: row.tcp_flags[side],
         cheetah: row.cheetah[side],
     };
     let (forward, reverse) = (side(0), side(1));
-    FlowRecord { key: row.key, first: row.first, last: row.last, forward, reverse, end_reason }
+    FlowRecord {
+        key: row.key,
+        first: row.traffic.first,
+        last: row.traffic.last,
+        forward,
+        reverse,
+        end_reason,
+    }
 }
 
 fn udp(src: u32, dst: u32, port: u16, bytes: u64) -> FlowRecord {
@@ -148,12 +158,15 @@ fn a_full_table_drops_the_smallest_and_counts_them() {
 fn a_filter_selects_flows_by_their_key_and_rows_by_their_amounts() {
     let row = |src, dst, port, rate| FlowRow {
         key: FlowKey::v4(src, dst, port, 443, Protocol::TCP),
-        first: Timestamp(1),
-        last: Timestamp(2),
-        packets: [1, 1],
-        bytes: [100, 100],
-        rate: [BitRate(rate), BitRate(0)],
-        packet_rate: [rate / 1_000, 0],
+        traffic: Traffic {
+            first: Timestamp(1),
+            last: Timestamp(2),
+            packets: [1, 1],
+            bytes: [100, 100],
+            rate: [BitRate(rate), BitRate(0)],
+            packet_rate: [rate / 1_000, 0],
+            flows: 1,
+        },
         tcp_flags: [TcpFlags::default(); 2],
         cheetah: [false; 2],
     };

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use thalweg_measure::filter::{Field, FlowFields, key_address, key_number};
 use thalweg_measure::meter::top::FlowRate;
-use thalweg_wire::{BitRate, Bytes, FlowKey, TcpFlags, Timestamp};
+use thalweg_wire::{FlowKey, TcpFlags};
 
 use crate::traffic::Traffic;
 
@@ -13,18 +13,8 @@ use crate::traffic::Traffic;
 pub struct FlowRow {
     /// 5-tuple. The source is the initiator: the sender of the first packet seen.
     pub key: FlowKey,
-    /// First packet in either direction.
-    pub first: Timestamp,
-    /// Latest packet in either direction.
-    pub last: Timestamp,
-    /// Packets per direction.
-    pub packets: [u64; 2],
-    /// Bytes per direction.
-    pub bytes: [u64; 2],
-    /// Bits per second per direction since the previous snapshot.
-    pub rate: [BitRate; 2],
-    /// Packets per second per direction since the previous snapshot.
-    pub packet_rate: [u64; 2],
+    /// Its traffic. Rates are those since the previous snapshot.
+    pub traffic: Traffic,
     /// Union of the TCP flags per direction.
     pub tcp_flags: [TcpFlags; 2],
     /// Whether each direction is currently a cheetah flow.
@@ -32,37 +22,9 @@ pub struct FlowRow {
 }
 
 impl FlowRow {
-    /// Returns the rate of both directions.
-    pub fn total_rate(&self) -> BitRate {
-        self.traffic().total_rate()
-    }
-
-    /// Returns the bytes of both directions.
-    pub fn total_bytes(&self) -> Bytes {
-        self.traffic().total_bytes()
-    }
-
-    /// Returns the packets of both directions.
-    pub fn total_packets(&self) -> u64 {
-        self.traffic().total_packets()
-    }
-
     /// Whether either direction is currently a cheetah flow.
     pub fn is_cheetah(&self) -> bool {
         self.cheetah[0] || self.cheetah[1]
-    }
-
-    /// Returns the traffic of the flow.
-    pub fn traffic(&self) -> Traffic {
-        Traffic {
-            first: self.first,
-            last: self.last,
-            packets: self.packets,
-            bytes: self.bytes,
-            rate: self.rate,
-            packet_rate: self.packet_rate,
-            flows: 1,
-        }
     }
 }
 
@@ -70,12 +32,15 @@ impl From<FlowRate> for FlowRow {
     fn from(FlowRate { flow, bit_rate, packet_rate }: FlowRate) -> FlowRow {
         FlowRow {
             key: flow.key,
-            first: flow.first,
-            last: flow.last,
-            packets: [flow.forward.packets, flow.reverse.packets],
-            bytes: [flow.forward.bytes.0, flow.reverse.bytes.0],
-            rate: bit_rate,
-            packet_rate,
+            traffic: Traffic {
+                first: flow.first,
+                last: flow.last,
+                packets: [flow.forward.packets, flow.reverse.packets],
+                bytes: [flow.forward.bytes.0, flow.reverse.bytes.0],
+                rate: bit_rate,
+                packet_rate,
+                flows: 1,
+            },
             tcp_flags: [flow.forward.tcp_flags, flow.reverse.tcp_flags],
             cheetah: [flow.forward.cheetah, flow.reverse.cheetah],
         }
@@ -89,7 +54,7 @@ impl FlowFields for FlowRow {
         match field {
             Field::TcpFlags => Some((tcp_flags | reverse_tcp_flags).0.into()),
             Field::Cheetah => Some(self.is_cheetah().into()),
-            _ => key_number(&self.key, field).or_else(|| self.traffic().number(field)),
+            _ => key_number(&self.key, field).or_else(|| self.traffic.number(field)),
         }
     }
 

@@ -117,7 +117,7 @@ impl Query {
     /// Compares rows by the sort key, then by flow key, so that equal rows keep their places. [`super::Snapshot::top`] has this
     /// order.
     pub fn compare(&self, a: &FlowRow, b: &FlowRow) -> Ordering {
-        self.compare_traffic(&a.traffic(), &b.traffic()).then_with(|| a.key.cmp(&b.key))
+        self.compare_traffic(&a.traffic, &b.traffic).then_with(|| a.key.cmp(&b.key))
     }
 
     /// Compares hosts or pairs by the sort key, then by address.
@@ -177,7 +177,7 @@ impl Default for Query {
 pub fn groups_of(rows: &[FlowRow], query: &Query) -> GroupList {
     let mut table = GroupTable::default();
     for row in rows.iter().filter(|row| query.matches_part(row)) {
-        table.add_flow(query.grouping, &row.key, row.traffic(), row.cheetah);
+        table.add_flow(query.grouping, &row.key, row.traffic, row.cheetah);
     }
     query.first_groups(&table, query.limit)
 }

@@ -173,7 +173,7 @@ impl Metering {
             }
             for (grouping, table) in tables.iter_mut().filter(|(grouping, _)| query.needs(*grouping)) {
                 if query.matches_part(&row) {
-                    table.add_flow(*grouping, &row.key, row.traffic(), row.cheetah);
+                    table.add_flow(*grouping, &row.key, row.traffic, row.cheetah);
                 }
             }
             if query.matches(&row) {

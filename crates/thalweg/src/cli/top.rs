@@ -32,6 +32,13 @@ pub(super) struct TopArgs {
     /// where `f` changes it. Links count all their flows.
     #[arg(long, value_name = "FILTER", value_parser = filter, conflicts_with_all = ["once", "json"])]
     filter: Option<FlowFilter>,
+
+    /// Leave the mouse to the terminal, to select text in the live view.
+    ///
+    /// By default a click selects a row, a second click opens it, a click on a column title sorts, and the wheel moves the
+    /// selection. Most terminals select text with Shift held down.
+    #[arg(long, conflicts_with_all = ["once", "json"])]
+    no_mouse: bool,
 }
 
 impl TopArgs {
@@ -58,7 +65,12 @@ impl TopArgs {
             () if self.once || !is_terminal => Show::Once,
             () => Show::LiveView,
         };
-        TopOptions { client: self.api.options(), show, filter: self.filter.unwrap_or_default() }
+        TopOptions {
+            client: self.api.options(),
+            show,
+            filter: self.filter.unwrap_or_default(),
+            mouse: !self.no_mouse,
+        }
     }
 }
 

@@ -13,16 +13,20 @@ use thalweg_wire::{Bytes, Nanos};
 
 use super::status::Status;
 use super::text::name;
+use crate::terminal::keys::{KeyHint, StateHint, draw_keys};
 use crate::terminal::quantity::{age, grouped, short};
-use crate::terminal::screen::{
-    draw_history, draw_keys, draw_too_small, is_too_small, right, rule, state_badge,
-};
+use crate::terminal::screen::{draw_history, draw_too_small, is_too_small, right, rule};
 use crate::terminal::{Action, Theme, View};
 
 /// Values of the sparkline: more than the columns of the widest terminal.
 const HISTORY: usize = 512;
 
-const KEYS: [(&str, &str); 3] = [("↑↓", "scroll"), ("r", "sort by rate"), ("q", "stop and report")];
+/// The keys, the most important last.
+const KEYS: [KeyHint; 3] = [
+    KeyHint::arrows("scroll"),
+    KeyHint::new(KeyCode::Char('r'), "r", "sort by rate").short("sort"),
+    KeyHint::new(KeyCode::Char('q'), "q", "stop and report").short("stop"),
+];
 
 /// Identifies an observation domain of an exporter.
 type Key = (std::net::IpAddr, u32, thalweg_wire::flow_export::Format);
@@ -173,7 +177,7 @@ impl View for CollectView {
     fn draw(&mut self, frame: &mut Frame) {
         let area = frame.area();
         if is_too_small(area) {
-            return draw_too_small("(q stops)", frame, area);
+            return draw_too_small("q stops.", frame, area);
         }
         let header = self.header();
         let areas: [Rect; 5] = Layout::vertical([
@@ -192,11 +196,8 @@ impl View for CollectView {
         frame.render_widget(Paragraph::new(header), areas[1]);
         draw_history(frame, areas[2], self.history.iter().copied().collect(), theme.outward());
         self.draw_exporters(frame, areas[3]);
-        let state = match self.has_ended {
-            true => vec![state_badge(theme, " ENDED ")],
-            false => Vec::new(),
-        };
-        draw_keys(theme, state, KEYS.iter(), frame, areas[4]);
+        let ended = self.has_ended.then_some(StateHint::new(" ENDED ", ""));
+        draw_keys(theme, ended.as_slice(), &KEYS, frame, areas[4]);
     }
 
     fn update(&mut self, status: Status) {

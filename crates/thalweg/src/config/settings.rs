@@ -98,8 +98,8 @@ section! {
         capture_limit: Bytes [of::<Bytes>()] default "1GB" with flag("SIZE"),
         /// Use the mouse in the live view.
         ///
-        /// A click selects a row, a second click opens it, a click on a column title sorts, the wheel moves the selection. To select text
-        /// with the mouse, hold Shift, or turn the mouse off.
+        /// A click selects a row, a second click opens it, a click on a column title sorts, one on a key in the last line presses it, the
+        /// wheel moves the selection. To select text with the mouse, hold Shift, or turn the mouse off.
         mouse: bool [Boolean] default "true" with flag("BOOL").opposite("no-mouse", "Leave the mouse to the terminal, to select text in the live view.\n\nBy default a click selects a row, a second click opens it, a click on a column title sorts, and the wheel moves the selection. Most terminals select text with Shift held down."),
         /// Also write each flow record as JSON when the flow ends.
         ///

@@ -6,7 +6,9 @@
 //! | `theme` | colours and their meanings |
 //! | `cursor`, `text_input` | the selected row of a list; a line of text input |
 //! | `filter_input` | input of a flow filter |
-//! | `screen` | rules, panels, help overlay, key line |
+//! | `screen` | rules, panels, help overlay |
+//! | `keys` | the last line with state and keys |
+//! | `mouse` | what the mouse can hit |
 //! | `bar` | bars and gauges |
 //! | `quantity`, `endpoint` | numbers, times and addresses of fixed width |
 //!
@@ -16,6 +18,8 @@ pub(crate) mod bar;
 pub(crate) mod cursor;
 pub(crate) mod endpoint;
 pub(crate) mod filter_input;
+pub(crate) mod keys;
+pub(crate) mod mouse;
 pub(crate) mod quantity;
 pub(crate) mod run;
 pub(crate) mod screen;

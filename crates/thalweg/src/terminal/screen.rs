@@ -2,10 +2,11 @@
 
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Rect};
-use ratatui::style::{Modifier, Style};
+use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, BorderType, Borders, Clear, Paragraph, RenderDirection, Sparkline};
 
+use super::endpoint::elided;
 use super::text_input::TextInput;
 use super::theme::Theme;
 
@@ -17,15 +18,57 @@ pub(crate) fn is_too_small(area: Rect) -> bool {
     area.width < MIN_SIZE.0 || area.height < MIN_SIZE.1
 }
 
-/// Draws a message with the minimum size; `remark` is its last line.
-pub(crate) fn draw_too_small(remark: &'static str, frame: &mut Frame, area: Rect) {
+/// Draws what is wrong and the minimum size, in as many words as fit. `remark` follows if there is room.
+pub(crate) fn draw_too_small(remark: &str, frame: &mut Frame, area: Rect) {
     let (columns, rows) = MIN_SIZE;
-    let message = vec![
-        Line::from("terminal too small for thalweg:"),
-        Line::from(format!("need {columns}x{rows}, have {}x{}", area.width, area.height)),
-        Line::from(remark),
+    let least = format!("{columns}x{rows}");
+    let texts = [
+        format!(
+            "Terminal too small: thalweg needs {least}, this is {}x{}. {remark}",
+            area.width, area.height
+        ),
+        format!("Terminal too small: needs {least}. q quits."),
+        format!("Too small: needs {least}"),
+        format!("needs {least}"),
+        least,
     ];
-    frame.render_widget(Paragraph::new(message), area);
+    let fits = |lines: &Vec<String>| {
+        lines.len() <= usize::from(area.height)
+            && lines.iter().all(|line| line.chars().count() <= usize::from(area.width))
+    };
+    let message = texts.iter().map(|text| wrap(text, usize::from(area.width))).find(fits);
+    let lines: Vec<Line> = message.into_iter().flatten().map(Line::from).collect();
+    frame.render_widget(Paragraph::new(lines), area);
+}
+
+/// Breaks text at blanks into lines of at most `width` columns. A longer word has a line of its own.
+pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.last_mut().expect("there is a line");
+        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > width {
+            lines.push(word.to_owned());
+            continue;
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    lines
+}
+
+/// Cuts text to `width` columns at a blank, and ends it with `…`.
+pub(crate) fn cut_at_word(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(width.saturating_sub(1)).collect();
+    let end = kept.rfind(' ').unwrap_or(0);
+    match kept[..end].trim_end() {
+        "" => elided(text, width),
+        words => format!("{words} …"),
+    }
 }
 
 /// Returns a horizontal rule with titles at its left and right.
@@ -94,30 +137,6 @@ pub(crate) fn draw_history(frame: &mut Frame, area: Rect, newest_first: Vec<u64>
     frame.render_widget(sparkline, area);
 }
 
-/// Returns a prominent state, such as ` PAUSED `.
-pub(crate) fn state_badge(theme: Theme, text: &'static str) -> Span<'static> {
-    Span::styled(text, theme.warning().add_modifier(Modifier::REVERSED))
-}
-
-/// Draws a line with the state and as many keys as fit.
-pub(crate) fn draw_keys<'a>(
-    theme: Theme,
-    state: Vec<Span<'static>>,
-    keys: impl Iterator<Item = &'a (&'static str, &'static str)>,
-    frame: &mut Frame,
-    area: Rect,
-) {
-    let mut spans = state;
-    for (key, meaning) in keys {
-        if width_of(&spans) + key.len() + meaning.len() + 2 > usize::from(area.width) {
-            break;
-        }
-        spans.push(Span::styled(format!(" {key}"), theme.strong()));
-        spans.push(Span::styled(format!(" {meaning} "), theme.muted()));
-    }
-    frame.render_widget(Line::from(spans), area);
-}
-
 /// Draws a text input after its name, with a hint or an error in the next line.
 pub(crate) fn draw_text_input(
     theme: Theme,
@@ -140,6 +159,7 @@ pub(crate) fn draw_text_input(
         Ok(hint) => (hint.to_owned(), theme.muted()),
         Err(error) => (error, theme.loss()),
     };
+    let remark = cut_at_word(&remark, usize::from(area.width).saturating_sub(taken));
     let remark = Line::styled(format!("{}{remark}", " ".repeat(taken)), style);
     frame.render_widget(Paragraph::new(vec![typed, remark]), area);
 }
@@ -174,4 +194,55 @@ fn help_line(theme: Theme, key: &str, meaning: &'static str) -> Line<'static> {
 fn middle(area: Rect, width: u16, height: u16) -> Rect {
     let (width, height) = (width.min(area.width), height.min(area.height));
     Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+
+    use super::*;
+
+    fn too_small(width: u16, height: u16) -> String {
+        let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+        terminal.draw(|frame| draw_too_small("q quits.", frame, frame.area())).unwrap();
+        let cells = terminal.backend().buffer();
+        let line = |y| (0..width).map(|x| cells[(x, y)].symbol()).collect::<String>();
+        (0..height).map(|y| line(y).trim_end().to_owned() + "/").collect::<String>()
+    }
+
+    #[test]
+    fn a_small_screen_gets_the_longest_message_that_fits() {
+        assert_eq!(too_small(40, 3), "Terminal too small: thalweg needs 60x10,/this is 40x3. q quits.//");
+        assert_eq!(too_small(20, 5), "Terminal too small:/thalweg needs 60x10,/this is 20x5. q/quits.//");
+        assert_eq!(too_small(20, 2), "Too small: needs/60x10/");
+        assert_eq!(too_small(11, 1), "needs 60x10/");
+        assert_eq!(too_small(5, 1), "60x10/");
+        assert_eq!(too_small(4, 2), "//");
+    }
+
+    #[test]
+    fn text_is_cut_at_a_word() {
+        assert_eq!(cut_at_word("one two three", 13), "one two three");
+        assert_eq!(cut_at_word("one two three", 12), "one two …");
+        assert_eq!(cut_at_word("one two three", 8), "one …");
+        assert_eq!(cut_at_word("one two three", 3), "o…e", "no word fits");
+    }
+
+    proptest! {
+        #[test]
+        fn cut_and_wrapped_text_has_its_width(text in "[a-zé ]{0,40}", width in 1..50usize) {
+            prop_assert!(cut_at_word(&text, width).chars().count() <= width);
+            for line in wrap(&text, width) {
+                prop_assert!(line.chars().count() <= width || !line.contains(' '));
+            }
+        }
+
+        #[test]
+        fn a_small_screen_never_shows_a_part_of_the_size(width in 1..60u16, height in 1..10u16) {
+            let text = too_small(width, height);
+            prop_assert!(text.contains("60x10") || width < 5, "{}", text);
+        }
+    }
 }

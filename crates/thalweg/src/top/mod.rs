@@ -13,6 +13,7 @@
 //! | `model` | updates and queries |
 //! | `daemon_state` | the known state of the daemon: its last response, its events, the pinned flow |
 //! | `view` | state and key handling of the view |
+//! | `mouse` | clicks and the wheel |
 //! | `screen` | the view as a `crate::terminal::View` |
 //! | `draw/` | drawing |
 //! | `links_table` | the table of `--once` |
@@ -25,6 +26,7 @@ mod draw;
 mod event_feed;
 mod links_table;
 pub mod model;
+mod mouse;
 mod options;
 mod poll;
 mod run;

@@ -12,6 +12,8 @@ pub struct TopOptions {
     pub show: Show,
     /// Which flows to show.
     pub filter: FlowFilter,
+    /// Whether the live view uses the mouse.
+    pub mouse: bool,
 }
 
 /// Output format.

@@ -9,7 +9,6 @@ use anyhow::Context;
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use thalweg_api::client::Client;
-use thalweg_measure::filter::FlowFilter;
 
 use super::model::{Query, Update};
 use super::options::{Show, TopOptions};
@@ -28,7 +27,7 @@ pub fn run(options: &TopOptions) -> anyhow::Result<Option<String>> {
     let client = Client::new(&options.client)?;
     let api = || client.base().to_owned();
     match options.show {
-        Show::LiveView => show(&client, &options.filter).map(|()| None),
+        Show::LiveView => show(&client, options).map(|()| None),
         Show::Once => {
             let links = client.get("/v1/links").with_context(api)?;
             Ok(Some(links_table::table(&links)))
@@ -67,14 +66,14 @@ impl Feed {
     }
 }
 
-fn show(client: &Client, filter: &FlowFilter) -> anyhow::Result<()> {
+fn show(client: &Client, options: &TopOptions) -> anyhow::Result<()> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&stop)).context("cannot handle signals")?;
     }
     let Feed { updates, queries } = Feed::start(client).context("cannot start a thread")?;
-    let mut view = TopView::with_filter(Theme::of_process(), client.base(), filter.clone());
+    let mut view = TopView::with_filter(Theme::of_process(), client.base(), options.filter.clone());
     // Sends the filter to the polling thread. If that thread has ended, the view reports it.
     let _ = queries.send(view.query().clone());
-    terminal::run(&mut view, &updates, &queries, false, &stop).context("cannot use the terminal")
+    terminal::run(&mut view, &updates, &queries, options.mouse, &stop).context("cannot use the terminal")
 }

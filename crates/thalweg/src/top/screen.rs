@@ -1,7 +1,7 @@
 //! Implements [`View`] for the live view.
 
 use ratatui::Frame;
-use ratatui::crossterm::event::KeyEvent;
+use ratatui::crossterm::event::{KeyEvent, MouseEvent};
 
 use super::draw;
 use super::model::{Query, Update};
@@ -26,5 +26,9 @@ impl View for TopView {
 
     fn key(&mut self, key: KeyEvent) -> Action {
         self.handle_key(key)
+    }
+
+    fn mouse(&mut self, event: MouseEvent) -> Action {
+        self.handle_mouse(event)
     }
 }

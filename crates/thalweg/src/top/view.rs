@@ -12,8 +12,10 @@ use thalweg_wire::FlowKey;
 
 use super::daemon_state::{DaemonState, PinnedFlow};
 use super::model::{FlowRow, LinkFilter, ObservedLink, Query, SortBy, Update};
+use super::mouse::List;
 use crate::terminal::cursor::{Cursor, Step, step_of};
 use crate::terminal::filter_input::{FilterInput, Outcome};
+use crate::terminal::mouse::Hits;
 use crate::terminal::text_input::{Edit, TextInput};
 use crate::terminal::{self, Theme};
 
@@ -44,6 +46,8 @@ pub struct TopView {
     pub(super) flows: Cursor<FlowKey>,
     /// Selected event, by sequence number.
     pub(super) events: Cursor<u64>,
+    /// What the last frame has where.
+    pub(super) hits: Hits<List, SortBy>,
     /// The last query.
     query: Query,
 }
@@ -99,6 +103,7 @@ impl TopView {
             links: Cursor::default(),
             flows: Cursor::default(),
             events: Cursor::default(),
+            hits: Hits::default(),
             query,
         }
     }
@@ -183,7 +188,7 @@ impl TopView {
         Action::None
     }
 
-    fn step(&mut self, step: Step) {
+    pub(super) fn step(&mut self, step: Step) {
         match self.pane {
             Pane::Links => self.links.step(step, &names_of(&self.link_rows)),
             Pane::OnLink => self.flows.step(step, &keys_of(&self.flow_rows)),
@@ -220,14 +225,14 @@ impl TopView {
         });
     }
 
-    fn set_sort(&mut self, sort: SortBy, is_reversed: bool) {
+    pub(super) fn set_sort(&mut self, sort: SortBy, is_reversed: bool) {
         (self.sort, self.is_reversed) = (sort, is_reversed);
         self.links.reset();
         self.refresh_rows();
     }
 
     /// Opens the selected link or flow; the first if none is selected.
-    fn enter(&mut self) {
+    pub(super) fn enter(&mut self) {
         match self.pane {
             Pane::Links if !self.link_rows.is_empty() => {
                 if self.links.index().is_none() {
@@ -303,7 +308,7 @@ impl TopView {
         self.events.follow(&numbers);
     }
 
-    fn event_numbers(&self) -> Vec<u64> {
+    pub(super) fn event_numbers(&self) -> Vec<u64> {
         self.displayed().events.iter().map(|(number, _)| *number).collect()
     }
 }
@@ -325,19 +330,26 @@ impl TopView {
     /// Handles a key.
     pub(super) fn handle_key(&mut self, key: KeyEvent) -> Action {
         let control_c = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
-        let action = match () {
-            () if key.kind == KeyEventKind::Release => return Action::None,
+        match () {
+            () if key.kind == KeyEventKind::Release => Action::None,
             () if control_c => Action::Quit,
             () if self.help => self.help_key(key),
             () if self.input.is_some() => {
                 self.input_key(key);
-                Action::None
+                self.changed_query()
             }
-            () => self.pane_key(key),
-        };
+            () => match self.pane_key(key) {
+                Action::None => self.changed_query(),
+                action => action,
+            },
+        }
+    }
+
+    /// Returns the query, if it has changed.
+    pub(super) fn changed_query(&mut self) -> Action {
         let query = self.current_query();
-        if action == Action::Quit || query == self.query {
-            return action;
+        if query == self.query {
+            return Action::None;
         }
         self.query.clone_from(&query);
         self.refresh_rows();
@@ -345,10 +357,10 @@ impl TopView {
     }
 }
 
-fn names_of(rows: &[Link]) -> Vec<ObservedLink> {
+pub(super) fn names_of(rows: &[Link]) -> Vec<ObservedLink> {
     rows.iter().map(ObservedLink::from).collect()
 }
 
-fn keys_of(rows: &[FlowRow]) -> Vec<FlowKey> {
+pub(super) fn keys_of(rows: &[FlowRow]) -> Vec<FlowKey> {
     rows.iter().map(|row| row.key).collect()
 }

@@ -1,5 +1,6 @@
 //! Properties of all schemes. Properties of one are in its own tests.
 
+mod classes;
 pub(crate) mod harness;
 
 use std::collections::HashMap;

@@ -89,6 +89,7 @@ impl Shards {
                 balance,
                 interface_buffer,
                 monitors: &[],
+                counts_classes: false,
                 seed,
             };
             let run = EndpointRun {

@@ -13,6 +13,7 @@ use thalweg_api::{
 use thalweg_wire::{BitRate, Bytes, Nanos};
 
 use super::super::daemon_state::{EventLine, Stream};
+use super::super::mouse::List;
 use super::super::view::{Pane, TopView};
 use super::header::{failure, plain, retry_text, state_name};
 use super::rate::{bits, rate_or_bound};
@@ -36,6 +37,7 @@ pub(super) fn draw(view: &mut TopView, frame: &mut Frame, area: Rect) {
     }
     let height = usize::from(inner.height);
     let visible = if is_full_pane { view.events.visible_rows(height, count) } else { 0..height.min(count) };
+    view.hits.add_rows(List::Events, inner, visible.start, count);
     let selected = if is_full_pane { view.events.index() } else { None };
     let lines = visible.map(|index| {
         let (text, style) = row_styles(theme, selected == Some(index));

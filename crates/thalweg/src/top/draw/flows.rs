@@ -7,10 +7,12 @@ use ratatui::widgets::{Cell, Paragraph, Row, Table};
 use thalweg_api::{Basis, Flow};
 
 use super::super::model::{FlowRow, ObservedLink};
+use super::super::mouse::List;
 use super::super::view::{Pane, TopView};
 use super::rate::{BOUND, FULL_RATE, SHORT_RATE, basis_text, bound_text, rate_text};
 use crate::terminal::Theme;
 use crate::terminal::endpoint::{self, IPV6_WIDTH};
+use crate::terminal::mouse::below_titles;
 use crate::terminal::quantity::{grouped, percent};
 use crate::terminal::screen::{cut, right, row_styles, rule};
 
@@ -66,6 +68,7 @@ pub(super) fn draw(view: &mut TopView, frame: &mut Frame, area: Rect) {
     }
     let (height, rows) = (usize::from(inner.height.saturating_sub(1)), view.flow_rows.len());
     let visible = if is_full_pane { view.flows.visible_rows(height, rows) } else { 0..height.min(rows) };
+    view.hits.add_rows(List::Flows, below_titles(inner), visible.start, rows);
     let selected = if is_full_pane { view.flows.index() } else { None };
     let widths = Widths::of(inner.width);
     let rows = visible.map(|index| {

@@ -9,11 +9,13 @@ use thalweg_api::Link;
 use thalweg_wire::{BitRate, Timestamp};
 
 use super::super::model::{ObservedLink, SortBy};
+use super::super::mouse::List;
 use super::super::view::TopView;
 use super::rate::{FULL_RATE, SHORT_RATE, link_rate_text};
 use crate::terminal::Theme;
 use crate::terminal::bar::single;
 use crate::terminal::endpoint::elided;
+use crate::terminal::mouse::{ListHits, below_titles, title_positions};
 use crate::terminal::quantity::{SHORT_WIDTH, age, grouped, percent, short};
 use crate::terminal::screen::{right, row_styles, rule};
 
@@ -26,6 +28,20 @@ const CHANGED: u16 = 7;
 /// Utilisation from which a link is shown as highly loaded, and as full.
 const HIGH: f64 = 0.7;
 const FULL: f64 = 0.9;
+
+/// Titles of the columns, whether at the right, and the order that a click on them sets.
+const COLUMNS: [(&str, bool, Option<SortBy>); 10] = [
+    ("", false, None),
+    ("link", false, Some(SortBy::Name)),
+    ("peer", false, None),
+    ("by", false, None),
+    ("util", true, Some(SortBy::Utilisation)),
+    ("", false, None),
+    ("rate", true, Some(SortBy::Rate)),
+    ("of", true, None),
+    ("flows", true, Some(SortBy::Flows)),
+    ("changed", true, Some(SortBy::Changed)),
+];
 
 /// Columns that depend on the width of the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +98,15 @@ pub(super) fn draw(view: &mut TopView, frame: &mut Frame, area: Rect) {
     }
     let visible = view.links.visible_rows(usize::from(inner.height.saturating_sub(1)), view.link_rows.len());
     let widths = Widths::of(inner.width, view.has_links_twice());
+    let titles =
+        widths.visible(widths.all()).zip(widths.visible(COLUMNS)).map(|(width, (_, _, by))| (width, by));
+    view.hits.add_list(ListHits {
+        list: List::Links,
+        rows: below_titles(inner),
+        first: visible.start,
+        count: view.link_rows.len(),
+        titles: title_positions(inner.x, titles),
+    });
     let selected = view.links.index();
     let below = view.displayed().details.on_link.as_ref().map(|on_link| &on_link.link);
     let rows = visible.map(|index| {
@@ -125,19 +150,7 @@ fn empty_message(view: &TopView) -> &'static str {
 }
 
 fn header(theme: Theme, sort: SortBy, widths: Widths) -> Row<'static> {
-    let columns = [
-        ("", false, None),
-        ("link", false, Some(SortBy::Name)),
-        ("peer", false, None),
-        ("by", false, None),
-        ("util", true, Some(SortBy::Utilisation)),
-        ("", false, None),
-        ("rate", true, Some(SortBy::Rate)),
-        ("of", true, None),
-        ("flows", true, Some(SortBy::Flows)),
-        ("changed", true, Some(SortBy::Changed)),
-    ];
-    Row::new(widths.visible(columns).map(|(name, is_right, by)| {
+    Row::new(widths.visible(COLUMNS).map(|(name, is_right, by)| {
         let style = if by == Some(sort) { theme.strong() } else { theme.muted() };
         let line = Line::styled(name, style);
         Cell::from(if is_right { line.right_aligned() } else { line })

@@ -1,4 +1,5 @@
-//! Drawing. Each file draws one part of the screen. Only the lists change the view: they store how many rows fit.
+//! Drawing. Each file draws one part of the screen. Only the lists and the footer change the view: they store how many rows fit, and where
+//! the mouse can hit what.
 //!
 //! ```text
 //! header      program, daemon, packet time; its collectors
@@ -19,13 +20,15 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 
 use super::view::{Pane, TopView};
+use crate::terminal::mouse::Hits;
 use crate::terminal::screen::{draw_too_small, is_too_small};
 
 /// Draws the whole screen.
 pub(super) fn draw(view: &mut TopView, frame: &mut Frame) {
+    view.hits = Hits::default();
     let area = frame.area();
     if is_too_small(area) {
-        return draw_too_small("(q quits)", frame, area);
+        return draw_too_small("q quits.", frame, area);
     }
     let box_height = if view.input.is_some() { 2 } else { 0 };
     let [title, pane, filter_input, bottom] = Layout::vertical([
@@ -43,7 +46,8 @@ pub(super) fn draw(view: &mut TopView, frame: &mut Frame) {
         Pane::Flow => flow::draw(view, frame, pane),
     }
     footer::draw_filter_input(view, frame, filter_input);
-    footer::draw(view, frame, bottom);
+    let keys = footer::draw(view, frame, bottom);
+    view.hits.set_keys(keys);
     if view.help {
         footer::draw_help(view, frame, area);
     }

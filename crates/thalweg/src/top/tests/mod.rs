@@ -3,6 +3,7 @@
 //! `THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg top` rewrites the golden files.
 
 mod keys;
+mod mouse;
 mod random_input;
 mod screens;
 mod stream;
@@ -12,6 +13,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::style::{Color, Modifier};
 use serde_json::{Value, json};
 use thalweg_api::client::server_sent::Decoder;
@@ -21,8 +23,8 @@ use thalweg_measure::filter::FlowFilter;
 use thalweg_wire::{Nanos, Timestamp};
 
 use super::links_table;
-use super::model::{Details, FlowRow, ObservedLink, OnLink, Query, Snapshot, Update};
-use super::view::{Action, TopView};
+use super::model::{Details, FlowRow, ObservedLink, OnLink, Query, Snapshot, SortBy, Update};
+use super::view::{Action, Pane, TopView};
 use crate::terminal::test_screen::{self, buffer, find, lines, screen};
 use crate::terminal::{Theme, View};
 

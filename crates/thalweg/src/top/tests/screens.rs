@@ -10,6 +10,23 @@ fn links_match_the_golden_screens() {
 }
 
 #[test]
+fn a_small_screen_shows_the_minimum_size() {
+    for (width, height) in [(59, 24), (40, 12), (20, 5)] {
+        check("too_small", &mut view(), width, height);
+    }
+}
+
+#[test]
+fn every_key_of_a_pane_is_visible_at_80_columns() {
+    let last_line = |view: &mut TopView| lines(&buffer(view, 80, 24)).pop().unwrap();
+    let mut view = view();
+    let all = " q quit  enter open link  e events  / filter  s sort  f flows  space pause  ? help";
+    assert_eq!(last_line(&mut view).trim_end(), all.replace("enter open link", "↵ open"));
+    assert_eq!(press(&mut view, KeyCode::Char(' ')), Action::None);
+    assert!(last_line(&mut view).starts_with(" PAUSED  q quit "));
+}
+
+#[test]
 fn one_link_matches_the_golden_screen() {
     let mut view = view();
     let wanted = query(press(&mut view, KeyCode::Enter));

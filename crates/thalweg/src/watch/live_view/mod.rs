@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `view` | state and key handling |
 //! | `grouping` | hosts and pairs; names |
-//! | `hits` | what the mouse can hit |
+//! | `mouse` | clicks and the wheel |
 //! | `one_flow` | capture filter and file of a flow |
 //! | `pinned_flow` | the pinned flow |
 //! | `screen` | the view as a `crate::terminal::View` |
@@ -19,7 +19,7 @@
 
 mod draw;
 mod grouping;
-mod hits;
+mod mouse;
 mod one_flow;
 mod pinned_flow;
 mod screen;

@@ -43,7 +43,7 @@ impl PinnedFlow {
     pub(super) fn update(&mut self, snapshot: &Snapshot) {
         let row = snapshot.pinned.iter().chain(&snapshot.top).find(|row| same_flow(&row.key, &self.key));
         self.in_table = row.is_some();
-        let rate = row.map_or_else(Default::default, |row| row.rate);
+        let rate = row.map_or_else(Default::default, |row| row.traffic.rate);
         self.history.truncate(HISTORY - 1);
         self.history.push_front(rate);
         self.peak = [self.peak[0].max(rate[0]), self.peak[1].max(rate[1])];

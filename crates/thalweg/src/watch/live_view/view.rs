@@ -4,17 +4,17 @@
 //! closes the filter input, leaves the pane, clears the filter, clears the selection.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use ratatui::crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use thalweg_measure::filter::{FlowFilter, METERED};
 use thalweg_measure::tasks::{FlowName, Table};
 use thalweg_wire::{FlowKey, Timestamp};
 
-use super::hits::{Hit, Hits};
+use super::mouse::List;
 use super::pinned_flow::PinnedFlow;
 use crate::names::Services;
 use crate::terminal::Theme;
 use crate::terminal::cursor::{Cursor, Step, step_of};
 use crate::terminal::filter_input::{FilterInput, Outcome};
+use crate::terminal::mouse::Hits;
 use thalweg_watch::groups::{Group, GroupRow, Grouping};
 use thalweg_watch::snapshot::{CheetahRow, FlowRow, Query, Snapshot, SortBy, TaskRow};
 
@@ -49,7 +49,7 @@ pub struct LiveView {
     /// Number of the latest request to write a flow to a file.
     pub(super) capture_number: u32,
     /// What the last frame has where.
-    pub(super) hits: Hits,
+    pub(super) hits: Hits<List, SortBy>,
     pub(super) cheetahs: Cursor<(FlowKey, Timestamp)>,
     /// Selected task, by index.
     pub(super) tasks: Cursor<usize>,
@@ -202,7 +202,7 @@ impl LiveView {
         Action::None
     }
 
-    fn step(&mut self, step: Step) {
+    pub(super) fn step(&mut self, step: Step) {
         match self.pane {
             Pane::Flows if self.query.grouping == Grouping::Flow => {
                 self.flows.step(step, &keys_of(&self.rows));
@@ -229,11 +229,11 @@ impl LiveView {
         }
     }
 
-    fn task_count(&self) -> usize {
+    pub(super) fn task_count(&self) -> usize {
         self.displayed().snapshot.tasks.as_ref().map_or(0, |tasks| tasks.rows.len())
     }
 
-    fn task_key_names(&self) -> Vec<FlowName> {
+    pub(super) fn task_key_names(&self) -> Vec<FlowName> {
         self.task_table().map_or_else(Vec::new, |table| table.rows.iter().map(|row| row.name).collect())
     }
 
@@ -282,7 +282,7 @@ impl LiveView {
     }
 
     /// Pins the flow of the selected row; the first if none is selected. Of a host or pair, shows the flows.
-    fn open(&mut self) -> Action {
+    pub(super) fn open(&mut self) -> Action {
         let key = match self.pane {
             Pane::Flows if self.query.grouping != Grouping::Flow => return self.open_group(),
             Pane::Flows => self.rows.get(self.flows.index().unwrap_or(0)).map(|row| row.key),
@@ -363,7 +363,7 @@ impl LiveView {
     }
 
     /// Identifies detections by flow and time, because a flow can be detected more than once.
-    fn cheetah_names(&self) -> Vec<(FlowKey, Timestamp)> {
+    pub(super) fn cheetah_names(&self) -> Vec<(FlowKey, Timestamp)> {
         self.cheetah_rows.iter().map(|row| (row.key, row.detected)).collect()
     }
 }
@@ -385,48 +385,6 @@ impl LiveView {
         self.latest.snapshot.ended = true;
     }
 
-    /// Handles the mouse: a click selects a row, a second click opens it, a click on a column title sorts, the wheel moves the
-    /// selection.
-    pub(super) fn handle_mouse(&mut self, event: MouseEvent) -> Action {
-        if self.help || self.filter_input.is_some() {
-            return Action::None;
-        }
-        match event.kind {
-            MouseEventKind::ScrollUp => self.step(Step::Up),
-            MouseEventKind::ScrollDown => self.step(Step::Down),
-            MouseEventKind::Down(MouseButton::Left) => match self.hits.at(event.column, event.row) {
-                Some(Hit::Row(index)) => return self.click_row(index),
-                Some(Hit::Title(sort)) => return self.click_title(sort),
-                None => {}
-            },
-            _ => {}
-        }
-        Action::None
-    }
-
-    fn click_row(&mut self, index: usize) -> Action {
-        let was_selected = match self.pane {
-            Pane::Flows if self.query.grouping == Grouping::Flow => {
-                self.flows.click(index, &keys_of(&self.rows))
-            }
-            Pane::Flows => self.groups.click(index, &groups_of_rows(&self.group_rows)),
-            Pane::Cheetahs => {
-                let names = self.cheetah_names();
-                self.cheetahs.click(index, &names)
-            }
-            Pane::Tasks | Pane::OneTask | Pane::Detail { .. } => false,
-        };
-        if was_selected { self.open() } else { Action::None }
-    }
-
-    /// Sorts by a column; reverses the order if the table is already sorted by it.
-    fn click_title(&mut self, sort: SortBy) -> Action {
-        self.set_sort(|query| {
-            query.descending = query.sort != sort || !query.descending;
-            query.sort = sort;
-        })
-    }
-
     /// Handles a key.
     pub(super) fn handle_key(&mut self, key: KeyEvent) -> Action {
         let control_c = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
@@ -440,10 +398,10 @@ impl LiveView {
     }
 }
 
-fn groups_of_rows(rows: &[GroupRow]) -> Vec<Group> {
+pub(super) fn groups_of_rows(rows: &[GroupRow]) -> Vec<Group> {
     rows.iter().map(|row| row.group).collect()
 }
 
-fn keys_of(rows: &[FlowRow]) -> Vec<FlowKey> {
+pub(super) fn keys_of(rows: &[FlowRow]) -> Vec<FlowKey> {
     rows.iter().map(|row| row.key).collect()
 }

@@ -243,6 +243,36 @@ fn time_series_are_written_plotted_and_reported_also_by_each_run_of_a_sweep() {
 }
 
 #[test]
+fn the_classes_of_a_port_are_lines_of_its_strip() {
+    let examples = root().join("examples/experiments");
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let run = thalweg_in(
+        &examples,
+        &[
+            "emulate",
+            "classes.toml",
+            "--output",
+            out.to_str().unwrap(),
+            "--format",
+            "csv",
+            "--sweep",
+            "duration=20ms",
+        ],
+    );
+    run.ended_with(0);
+    let out = out.join("duration=20ms");
+    let table = fs::read_to_string(out.join("class_series.csv")).unwrap();
+    assert!(table.starts_with("time_ns,interval_ns,router,port,to,class,packets,"), "{table}");
+    let plot = fs::read_to_string(out.join("queue_series.svg")).unwrap();
+    assert!(plot.contains("Mean packets per interval and class"));
+    for class in ["0", "1", "2"] {
+        assert!(table.lines().any(|line| line.split(',').nth(5) == Some(class)), "{class}: {table}");
+        assert!(plot.contains(&format!("class {class}, mean ")), "{class}");
+    }
+}
+
+#[test]
 fn a_sweep_of_the_seed_alone_says_how_many_runs_a_mean_has_and_where_they_are() {
     let run = emulate(&["--sweep", "seed=1..3", "--sweep", "duration=2ms", "rack.toml"]).ended_with(0);
     let lines: Vec<&str> = run.stdout.lines().collect();

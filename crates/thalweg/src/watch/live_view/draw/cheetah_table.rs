@@ -6,10 +6,11 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Paragraph, Row, Table};
 
-use super::super::hits::TableHits;
+use super::super::mouse::List;
 use super::super::view::LiveView;
 use crate::terminal::Theme;
 use crate::terminal::endpoint::{IPV4_WIDTH, IPV6_WIDTH, Labels};
+use crate::terminal::mouse::below_titles;
 use crate::terminal::quantity::{clock, grouped, short};
 use crate::terminal::screen::{cut, row_styles, rule};
 use thalweg_watch::snapshot::CheetahRow;
@@ -64,13 +65,7 @@ pub(super) fn draw(view: &mut LiveView, frame: &mut Frame, area: Rect) {
         return frame.render_widget(message, inner);
     }
     let visible = view.cheetahs.visible_rows(usize::from(inner.height.saturating_sub(1)), kept);
-    view.hits.table = Some(TableHits {
-        header: inner.y,
-        rows: inner.y + 1..inner.bottom(),
-        first: visible.start,
-        count: kept,
-        columns: Vec::new(),
-    });
+    view.hits.add_rows(List::Cheetahs, below_titles(inner), visible.start, kept);
     let selected = view.cheetahs.index();
     let widths = Widths::of(inner.width);
     let labels = view.labels(&view.displayed().snapshot);

@@ -1,8 +1,6 @@
 //! The columns of the table. They depend only on what a row is and on the width of the screen, so nothing shifts from frame to
 //! frame.
 
-use std::ops::Range;
-
 use thalweg_watch::groups::Grouping;
 use thalweg_watch::snapshot::SortBy;
 
@@ -137,17 +135,6 @@ fn stretch(columns: &mut [(Column, u16)], width: u16) {
             _ => {}
         }
     }
-}
-
-/// Returns the horizontal position of each column that sorts.
-pub(super) fn sort_positions(columns: &[(Column, u16)], x: u16) -> Vec<(Range<u16>, SortBy)> {
-    let mut positions = Vec::new();
-    let mut begin = x;
-    for (column, width) in columns {
-        positions.extend(column.sort_key().map(|sort| (begin..begin + width, sort)));
-        begin += width + 1;
-    }
-    positions
 }
 
 #[cfg(test)]

@@ -13,10 +13,10 @@ use super::super::view::LiveView;
 use crate::terminal::Theme;
 use crate::terminal::endpoint;
 use crate::terminal::quantity::{age, clock, date_and_clock, grouped};
-use crate::terminal::screen::draw_history;
-use crate::terminal::screen::rule;
+use crate::terminal::screen::{draw_history, rule, wrap};
 use crate::watch::live_run::capture_text;
 use thalweg_watch::snapshot::{CheetahRow, FlowRow, Snapshot};
+use thalweg_watch::traffic::Traffic;
 
 const LABEL_WIDTH: u16 = 14;
 /// Columns of ` → max 9.99 Mbit/s ` beside a sparkline.
@@ -95,23 +95,6 @@ fn draw_capture(view: &LiveView, frame: &mut Frame, area: Rect) -> Rect {
     rest
 }
 
-/// Breaks text at blanks into lines of at most `width` columns.
-fn wrap(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let line = lines.last_mut().expect("there is a line");
-        if !line.is_empty() && line.len() + 1 + word.len() > width {
-            lines.push(word.to_owned());
-            continue;
-        }
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
-    }
-    lines
-}
-
 fn draw_flow(
     theme: Theme,
     pinned: &PinnedFlow,
@@ -183,9 +166,10 @@ fn lines(
 ) -> Vec<Line<'static>> {
     let value_width = (width.saturating_sub(LABEL_WIDTH + 2) / 2).min(VALUE_WIDTH);
     let pair = Pair { theme, value_width: usize::from(value_width) };
-    let span = row.last - row.first;
+    let traffic = &row.traffic;
+    let span = traffic.duration();
     let mean = |bytes| if span == Nanos::ZERO { none() } else { BitRate::of(Bytes(bytes), span).to_string() };
-    let rates = if pinned.in_table { row.rate } else { [BitRate(0); 2] };
+    let rates = if pinned.in_table { traffic.rate } else { [BitRate(0); 2] };
     let rate_style =
         is_cheetah(pinned, row).map(|cheetah| if cheetah { theme.cheetah() } else { theme.strong() });
     let from = [
@@ -195,17 +179,22 @@ fn lines(
     let mut lines = vec![
         pair.styled("", from, [theme.outward(), theme.inward()]),
         pair.styled("rate now", rates.map(|rate| rate.to_string()), rate_style),
-        pair.plain("mean rate", row.bytes.map(mean)),
-        pair.plain("bytes", row.bytes.map(|bytes| Bytes(bytes).to_string())),
-        pair.plain("packets", row.packets.map(grouped)),
-        pair.plain("mean packet", [0, 1].map(|direction| mean_packet(row, direction))),
+        pair.plain("mean rate", traffic.bytes.map(mean)),
+        pair.plain("bytes", traffic.bytes.map(|bytes| Bytes(bytes).to_string())),
+        pair.plain("packets", traffic.packets.map(grouped)),
+        pair.plain("mean packet", [0, 1].map(|direction| mean_packet(traffic, direction))),
     ];
     if row.key.protocol == Protocol::TCP {
         lines.push(pair.plain("TCP flags", row.tcp_flags.map(|flags| flags.to_string())));
     }
     lines.extend(cheetah_lines(theme, &pair, is_cheetah(pinned, row), pinned.cheetahs(snapshot)));
-    lines.push(time_line(theme, "first packet", row.first, format!("duration {span}")));
-    lines.push(time_line(theme, "last packet", row.last, format!("{} ago", age(snapshot.now - row.last))));
+    lines.push(time_line(theme, "first packet", traffic.first, format!("duration {span}")));
+    lines.push(time_line(
+        theme,
+        "last packet",
+        traffic.last,
+        format!("{} ago", age(snapshot.now - traffic.last)),
+    ));
     lines
 }
 
@@ -241,9 +230,9 @@ fn none() -> String {
     "-".to_owned()
 }
 
-fn mean_packet(row: &FlowRow, direction: usize) -> String {
-    row.bytes[direction]
-        .checked_div(row.packets[direction])
+fn mean_packet(traffic: &Traffic, direction: usize) -> String {
+    traffic.bytes[direction]
+        .checked_div(traffic.packets[direction])
         .map_or_else(none, |bytes| format!("{} B", grouped(bytes)))
 }
 

@@ -1,123 +1,87 @@
 //! The last line with state and keys; the filter input.
 
 use ratatui::Frame;
+use ratatui::crossterm::event::KeyCode;
 use ratatui::layout::Rect;
-use ratatui::text::Span;
 
 use thalweg_watch::groups::Grouping;
 
 use super::super::view::{LiveView, Pane};
-use crate::terminal::screen::{draw_keys, draw_text_input, state_badge};
+use crate::terminal::keys::{KeyHint, StateHint, applicable, draw_keys};
+use crate::terminal::mouse::KeyHit;
+use crate::terminal::screen::draw_text_input;
 
-/// Draws state and keys.
-pub(super) fn draw(view: &LiveView, frame: &mut Frame, area: Rect) {
-    let keys = keys(view).iter().filter(|(key, _)| *key != "t" || view.has_tasks());
-    draw_keys(view.theme, state(view), keys, frame, area);
+/// Draws state and keys. Returns where the keys are.
+pub(super) fn draw(view: &LiveView, frame: &mut Frame, area: Rect) -> Vec<KeyHit> {
+    draw_keys(view.theme, &state(view), &keys(view), frame, area)
 }
 
-fn state(view: &LiveView) -> Vec<Span<'static>> {
-    let badge = |text| state_badge(view.theme, text);
-    let mut spans = if view.running_capture().is_some() { vec![badge(" REC ")] } else { Vec::new() };
-    spans.extend(pause_or_end(view));
-    spans
+fn state(view: &LiveView) -> Vec<StateHint> {
+    let recording = view.running_capture().map(|_| StateHint::new(" REC ", ""));
+    let display = match (view.is_paused(), view.has_ended()) {
+        (true, _) => Some(StateHint::new(" PAUSED ", " measurement continues ")),
+        (false, true) => Some(StateHint::new(" END ", " all input read ")),
+        (false, false) => None,
+    };
+    recording.into_iter().chain(display).collect()
 }
 
-fn pause_or_end(view: &LiveView) -> Vec<Span<'static>> {
-    let badge = |text| state_badge(view.theme, text);
-    match (view.is_paused(), view.has_ended()) {
-        (true, _) => vec![badge(" PAUSED "), Span::raw(" measurement continues ")],
-        (false, true) => vec![badge(" END "), Span::raw(" all input read ")],
-        (false, false) => Vec::new(),
-    }
-}
-
-fn keys(view: &LiveView) -> &'static [(&'static str, &'static str)] {
+/// Returns the keys that do something in the pane, the most important first and the help last.
+fn keys(view: &LiveView) -> Vec<KeyHint> {
     if view.filter_input.is_some() {
-        return &[("enter", "apply"), ("esc", "clear the filter"), ("ctrl-u", "clear the line")];
+        return KeyHint::OF_INPUT.to_vec();
     }
+    let query = &view.query;
+    let is_flows = view.pane == Pane::Flows;
+    let is_list = is_flows || view.pane == Pane::Cheetahs;
+    let is_tasks = view.pane == Pane::Tasks;
+    let is_detail = matches!(view.pane, Pane::Detail { .. });
+    let writes = view.running_capture().is_some() && view.pinned_capture().is_some();
+    let letter = |key, name, label| KeyHint::new(KeyCode::Char(key), name, label);
+    let write = if writes {
+        letter('w', "w", "stop writing").short("stop")
+    } else {
+        letter('w', "w", "write packets").short("write")
+    };
+    let first = std::iter::once(KeyHint::QUIT).chain(escape(view));
+    let others = applicable([
+        (is_tasks, KeyHint::arrows("select")),
+        (is_list || is_tasks, KeyHint::enter(enter(view)).short("open")),
+        (is_detail, write),
+        (is_detail, letter('f', "f", "capture filter").short("filter")),
+        (is_list, letter('/', "/", "filter")),
+        (is_flows, letter('s', "s", "sort")),
+        (is_flows && query.scope.is_none(), letter('b', "b", "by")),
+        (is_flows, letter('c', "c", "cheetahs").short("cheetah")),
+        (is_flows && view.has_tasks(), letter('t', "t", "tasks")),
+        (!view.has_ended() || view.is_paused(), KeyHint::pause(view.is_paused())),
+        (is_list || is_detail, letter('n', "n", "names")),
+        (true, KeyHint::HELP),
+    ]);
+    first.chain(others).collect()
+}
+
+/// Returns what Esc does.
+fn escape(view: &LiveView) -> Option<KeyHint> {
+    let label = match view.pane {
+        Pane::Flows if view.query.scope.is_some() => "back",
+        Pane::Flows if !view.query.filter.is_empty() => {
+            return Some(KeyHint::CLEAR_FILTER);
+        }
+        Pane::Flows => return None,
+        Pane::Tasks if view.displayed().snapshot.no_table => return None,
+        Pane::Cheetahs | Pane::Tasks => "flows",
+        Pane::Detail { .. } | Pane::OneTask => "back",
+    };
+    Some(KeyHint::escape(label))
+}
+
+/// Returns what Enter opens.
+fn enter(view: &LiveView) -> &'static str {
     match view.pane {
-        Pane::Flows if view.is_paused() => {
-            &[("q", "quit"), ("?", "help"), ("/", "filter"), ("s", "sort"), ("b", "by"), ("space", "resume")]
-        }
-        Pane::Flows if view.query.scope.is_some() => &[
-            ("q", "quit"),
-            ("?", "help"),
-            ("esc", "back"),
-            ("/", "filter"),
-            ("s", "sort"),
-            ("space", "pause"),
-            ("enter", "open flow"),
-        ],
-        Pane::Flows if view.query.grouping != Grouping::Flow => &[
-            ("q", "quit"),
-            ("?", "help"),
-            ("/", "filter"),
-            ("s", "sort"),
-            ("b", "by"),
-            ("n", "names"),
-            ("space", "pause"),
-            ("enter", "flows"),
-            ("t", "tasks"),
-            ("c", "cheetahs"),
-        ],
-        Pane::Flows if view.has_ended() => &[
-            ("q", "quit"),
-            ("?", "help"),
-            ("/", "filter"),
-            ("s", "sort"),
-            ("b", "by"),
-            ("t", "tasks"),
-            ("enter", "open flow"),
-            ("c", "cheetahs"),
-        ],
-        Pane::Flows => &[
-            ("q", "quit"),
-            ("?", "help"),
-            ("/", "filter"),
-            ("s", "sort"),
-            ("b", "by"),
-            ("n", "names"),
-            ("space", "pause"),
-            ("t", "tasks"),
-            ("enter", "open flow"),
-            ("c", "cheetahs"),
-        ],
-        Pane::Cheetahs => &[
-            ("q", "quit"),
-            ("?", "help"),
-            ("esc", "flows"),
-            ("/", "filter"),
-            ("enter", "open flow"),
-            ("space", "pause"),
-        ],
-        Pane::Tasks if view.displayed().snapshot.no_table => {
-            &[("q", "quit"), ("?", "help"), ("↑↓", "select"), ("enter", "open task"), ("space", "pause")]
-        }
-        Pane::Tasks => &[
-            ("q", "quit"),
-            ("?", "help"),
-            ("esc", "flows"),
-            ("↑↓", "select"),
-            ("enter", "open task"),
-            ("space", "pause"),
-        ],
-        Pane::Detail { .. } if view.running_capture().is_some() => &[
-            ("q", "quit"),
-            ("?", "help"),
-            ("esc", "back"),
-            ("f", "capture filter"),
-            ("w", "stop writing"),
-            ("space", "pause"),
-        ],
-        Pane::Detail { .. } => &[
-            ("q", "quit"),
-            ("?", "help"),
-            ("esc", "back"),
-            ("f", "capture filter"),
-            ("w", "write packets"),
-            ("space", "pause"),
-        ],
-        Pane::OneTask => &[("q", "quit"), ("?", "help"), ("esc", "back"), ("space", "pause")],
+        Pane::Tasks => "open task",
+        Pane::Flows if view.query.grouping != Grouping::Flow => "open flows",
+        _ => "open flow",
     }
 }
 

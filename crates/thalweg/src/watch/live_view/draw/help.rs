@@ -7,8 +7,9 @@ use super::super::view::LiveView;
 use crate::terminal::screen::draw_help;
 
 /// The keys. An empty key is an empty line.
-const KEYS: [(&str, &str); 19] = [
-    ("↑ ↓ j k", "select a row (also PgUp PgDn Home End, mouse)"),
+const KEYS: [(&str, &str); 20] = [
+    ("↑ ↓ j k", "select a row (also PgUp PgDn Home End, wheel)"),
+    ("click", "select, open (twice), sort (title), press (key)"),
     ("enter", "open the selected flow, host, pair or task"),
     ("b", "by flow, host, pair of hosts"),
     ("c", "show or hide cheetah flows"),

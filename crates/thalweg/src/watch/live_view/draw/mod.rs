@@ -26,8 +26,8 @@ mod tasks;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout};
 
-use super::hits::Hits;
 use super::view::{LiveView, Pane};
+use crate::terminal::mouse::Hits;
 use crate::terminal::screen::{draw_too_small, is_too_small};
 
 /// Draws the whole screen.
@@ -35,7 +35,7 @@ pub(super) fn draw(view: &mut LiveView, frame: &mut Frame) {
     view.hits = Hits::default();
     let area = frame.area();
     if is_too_small(area) {
-        return draw_too_small("(measurement continues; q quits)", frame, area);
+        return draw_too_small("Measurement continues. q quits.", frame, area);
     }
     let box_height = if view.filter_input.is_some() { 2 } else { 0 };
     let [title, panels, counters, hint, pane, filter_input, footer] = Layout::vertical([
@@ -60,7 +60,8 @@ pub(super) fn draw(view: &mut LiveView, frame: &mut Frame) {
         Pane::Detail { .. } => detail::draw(view, frame, pane),
     }
     footer::draw_filter_input(view, frame, filter_input);
-    footer::draw(view, frame, footer);
+    let keys = footer::draw(view, frame, footer);
+    view.hits.set_keys(keys);
     if view.help {
         help::draw(view, frame, area);
     }

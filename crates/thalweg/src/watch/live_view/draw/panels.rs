@@ -56,7 +56,11 @@ fn draw_line(theme: Theme, snapshot: &Snapshot, frame: &mut Frame, area: Rect) {
         return frame.render_widget(Line::from(spans), area);
     }
     spans.extend([Span::raw(format!("  {:>5} live flows  ", short(snapshot.flows_live)))]);
-    spans.extend(cheetahs(theme, snapshot));
+    for span in cheetahs(theme, snapshot) {
+        if width_of(&spans) + span.width() <= usize::from(area.width) {
+            spans.push(span);
+        }
+    }
     frame.render_widget(Line::from(spans), area);
 }
 

@@ -9,12 +9,13 @@ use thalweg_watch::snapshot::{FlowRow, SortBy};
 use thalweg_watch::traffic::Traffic;
 use thalweg_wire::{BitRate, Protocol, Timestamp};
 
-use super::super::hits::TableHits;
+use super::super::mouse::List;
 use super::super::view::LiveView;
-use super::columns::{Column, FULL_BYTES_WIDTH, FULL_RATE_WIDTH, columns, sort_positions};
+use super::columns::{Column, FULL_BYTES_WIDTH, FULL_RATE_WIDTH, columns};
 use crate::terminal::Theme;
 use crate::terminal::bar::stacked;
 use crate::terminal::endpoint::Labels;
+use crate::terminal::mouse::{ListHits, below_titles, title_positions};
 use crate::terminal::quantity::{age, grouped, short};
 use crate::terminal::screen::{cut, right, row_styles, rule};
 
@@ -38,12 +39,13 @@ pub(super) fn draw(view: &mut LiveView, frame: &mut Frame, area: Rect) {
         Grouping::Host | Grouping::Pair => (view.groups.visible_rows(height, count), view.groups.index()),
     };
     let columns = columns(inner.width, sort, grouping);
-    view.hits.table = Some(TableHits {
-        header: inner.y,
-        rows: inner.y + 1..inner.bottom(),
+    let titles = columns.iter().map(|(column, width)| (*width, column.sort_key()));
+    view.hits.add_list(ListHits {
+        list: List::Table,
+        rows: below_titles(inner),
         first: visible.start,
         count,
-        columns: sort_positions(&columns, inner.x),
+        titles: title_positions(inner.x, titles),
     });
     let shown = view.displayed();
     let (labels, now) = (view.labels(&shown.snapshot), shown.snapshot.now);
@@ -131,7 +133,7 @@ enum Shown<'a> {
 impl Shown<'_> {
     fn traffic(self) -> Traffic {
         match self {
-            Shown::Flow(row) => row.traffic(),
+            Shown::Flow(row) => row.traffic,
             Shown::Group(row) => row.traffic,
         }
     }

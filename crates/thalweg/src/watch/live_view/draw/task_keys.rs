@@ -6,12 +6,14 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Paragraph, Row, Table};
 use thalweg_measure::tasks::{self, Headline};
 
+use super::super::mouse::List;
 use super::super::view::LiveView;
 use super::task_figures::draw_scalar;
 use crate::figures::{interval, number, percent};
 use crate::task_text;
 use crate::terminal::Theme;
 use crate::terminal::endpoint::elided;
+use crate::terminal::mouse::below_titles;
 use crate::terminal::quantity::{clock, short};
 use crate::terminal::screen::row_styles;
 use crate::terminal::screen::{rule, width_of};
@@ -51,6 +53,7 @@ fn draw_task(view: &mut LiveView, alone: bool, frame: &mut Frame, area: Rect) {
                 true => view.task_keys.visible_rows(height, table.rows.len()),
                 false => 0..height.min(table.rows.len()),
             };
+            view.hits.add_rows(List::TaskKeys, below_titles(inner), visible.start, table.rows.len());
             let selected = if alone { view.task_keys.index() } else { None };
             draw_keys(theme, table, (visible, selected), frame, inner);
         }

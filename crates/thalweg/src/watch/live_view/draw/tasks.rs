@@ -4,6 +4,7 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 
+use super::super::mouse::List;
 use super::super::view::LiveView;
 use super::task_figures::{answer_in_words, draw_figures};
 use super::task_keys;
@@ -30,6 +31,7 @@ pub(super) fn draw(view: &mut LiveView, frame: &mut Frame, area: Rect) {
     let [header, rows] = Layout::vertical([Constraint::Length(1), Constraint::Min(0)]).areas(inner);
     draw_header(view.theme, frame, header);
     let visible = view.tasks.visible_rows(usize::from(rows.height), count);
+    view.hits.add_rows(List::Tasks, rows, visible.start, count);
     let selected = view.tasks.index().unwrap_or(0);
     for (line, number) in rows.rows().zip(visible) {
         let Some(row) = view.displayed().snapshot.tasks.as_ref().and_then(|tasks| tasks.rows.get(number))

@@ -1,4 +1,4 @@
-//! Hosts, pairs, names, and the mouse.
+//! Hosts, pairs, and names.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use thalweg_watch::groups::Group;
 use super::*;
 use crate::names::Services;
 
-fn by(grouping: Grouping) -> LiveView {
+pub(super) fn by(grouping: Grouping) -> LiveView {
     let mut view = LiveView::with_query(
         Theme::ANSI,
         Query { grouping, ..Query::default() },
@@ -18,7 +18,7 @@ fn by(grouping: Grouping) -> LiveView {
     view
 }
 
-fn address(text: &str) -> IpAddr {
+pub(super) fn address(text: &str) -> IpAddr {
     text.parse().unwrap()
 }
 
@@ -128,40 +128,4 @@ fn after_the_end_hosts_are_those_of_the_flows_that_the_filter_selects() {
     let text = screen(&mut view, 80, 24);
     assert_eq!(view.group_rows.len(), 2, "{text}");
     assert!(text.contains(", in the first 46 flows"), "{text}");
-}
-
-#[test]
-fn a_click_selects_a_second_one_opens_and_a_title_sorts() {
-    let mut view = by(Grouping::Flow);
-    let frame = buffer(&mut view, 80, 24);
-    let click =
-        |view: &mut LiveView, (x, y)| view.mouse(mouse(MouseEventKind::Down(MouseButton::Left), x, y));
-    let row = find(&frame, "203.0.113.7");
-    assert_eq!(click(&mut view, row), Action::None);
-    let selected = view.rows[view.flows.index().unwrap()].key;
-    assert_eq!(selected.src(), address("203.0.113.7"));
-    assert_eq!(query_of(click(&mut view, row)).pinned, Some(selected));
-    query_of(press(&mut view, KeyCode::Esc));
-    let frame = buffer(&mut view, 80, 24);
-    let title = find(&frame, "bytes  age");
-    assert_eq!(query_of(click(&mut view, title)).sort, SortBy::Bytes);
-    assert!(!query_of(click(&mut view, title)).descending, "a second click reverses");
-    assert!(query_of(click(&mut view, find(&frame, "b/s"))).descending);
-    // Outside of the table.
-    assert_eq!(click(&mut view, (0, 0)), Action::None);
-    assert_eq!(click(&mut view, (200, 100)), Action::None);
-}
-
-#[test]
-fn the_wheel_moves_the_selection() {
-    let mut view = by(Grouping::Pair);
-    for (kind, index) in
-        [(MouseEventKind::ScrollDown, 0), (MouseEventKind::ScrollDown, 1), (MouseEventKind::ScrollUp, 0)]
-    {
-        assert_eq!(view.mouse(mouse(kind, 5, 5)), Action::None);
-        assert_eq!(view.groups.index(), Some(index));
-    }
-    type_text(&mut view, "?");
-    assert_eq!(view.mouse(mouse(MouseEventKind::ScrollDown, 5, 5)), Action::None);
-    assert_eq!(view.groups.index(), Some(0), "not behind the help");
 }

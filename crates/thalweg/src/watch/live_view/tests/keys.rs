@@ -174,7 +174,7 @@ fn the_selection_follows_its_flow() {
     press_without_query(&mut view, KeyCode::Char('j'));
     let selected = view.rows[1].key;
     let mut next = snapshot();
-    next.top.iter_mut().find(|row| row.key == selected).unwrap().rate = [BitRate(1); 2];
+    next.top.iter_mut().find(|row| row.key == selected).unwrap().traffic.rate = [BitRate(1); 2];
     view.update(next);
     let selected = selected_lines(&buffer(&mut view, 80, 24));
     assert_eq!(selected.len(), 1);

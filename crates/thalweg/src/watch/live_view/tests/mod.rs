@@ -4,6 +4,7 @@
 
 mod groups;
 mod keys;
+mod mouse;
 mod random_input;
 mod screens;
 
@@ -19,8 +20,10 @@ use thalweg_measure::tasks::{
 use thalweg_sketch::{Bound, Estimate, Probability};
 use thalweg_watch::groups::{GroupList, Grouping};
 use thalweg_watch::snapshot::groups_of;
+use thalweg_watch::traffic::Traffic;
 use thalweg_wire::{BitRate, Bytes, FlowKey, Nanos, Progress, TcpFlags, Timestamp};
 
+use super::view::Pane;
 use super::*;
 use crate::terminal::View;
 use crate::terminal::test_screen::{self, buffer, find, lines, screen};
@@ -39,12 +42,15 @@ fn flow(text: &str, first_ms: u64, rate: [u64; 2], bytes: [u64; 2]) -> FlowRow {
     let [syn_ack, data] = [TcpFlags::SYN | TcpFlags::ACK, TcpFlags::PSH | TcpFlags::ACK];
     FlowRow {
         key: key(text),
-        first: at_ms(first_ms),
-        last: at_ms(62_345),
-        packets: bytes.map(|bytes| bytes.div_ceil(1_400)),
-        bytes,
-        rate: rate.map(BitRate),
-        packet_rate: rate.map(|rate| rate / 11_200),
+        traffic: Traffic {
+            first: at_ms(first_ms),
+            last: at_ms(62_345),
+            packets: bytes.map(|bytes| bytes.div_ceil(1_400)),
+            bytes,
+            rate: rate.map(BitRate),
+            packet_rate: rate.map(|rate| rate / 11_200),
+            flows: 1,
+        },
         tcp_flags: [syn_ack | data, syn_ack],
         cheetah: rate.map(|rate| rate > 50_000_000),
     }
@@ -69,7 +75,7 @@ fn flows() -> Vec<FlowRow> {
         flow("udp 10.0.0.19:53122 > 10.0.0.1:53", 61_900, [0, 0], [74, 210]),
         flow("esp 203.0.113.7 > 198.51.100.250", 5_000, [23_000_000, 24_500_000], [160_000_000, 171_000_000]),
     ];
-    flows[4].last = at_ms(61_950);
+    flows[4].traffic.last = at_ms(61_950);
     for n in 0..40 {
         let name = format!("tcp 172.16.{n}.{}:{} > 10.0.0.80:443", n * 5, 32_768 + n * 613);
         let share = 9_000_000 / (n + 1);

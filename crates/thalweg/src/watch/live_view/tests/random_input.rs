@@ -25,8 +25,9 @@ fn any_snapshot() -> impl Strategy<Value = Snapshot> {
     let extreme = |mut snapshot: Snapshot| {
         let max = u64::MAX;
         for row in &mut snapshot.top {
-            (row.rate, row.bytes, row.packets) = ([BitRate(max); 2], [max; 2], [max; 2]);
-            (row.first, row.last) = (Timestamp(max), Timestamp(0));
+            let traffic = &mut row.traffic;
+            (traffic.rate, traffic.bytes, traffic.packets) = ([BitRate(max); 2], [max; 2], [max; 2]);
+            (traffic.first, traffic.last) = (Timestamp(max), Timestamp(0));
         }
         snapshot.bytes = Bytes(max);
         (snapshot.packets, snapshot.packet_rate, snapshot.bit_rate) = (max, f64::MAX, BitRate(max));
@@ -63,8 +64,10 @@ proptest! {
             view.update(snapshot);
             buffer(&mut view, width, height);
             let kind = if width % 2 == 0 { MouseEventKind::Down(MouseButton::Left) } else { MouseEventKind::ScrollDown };
-            let action = view.mouse(mouse(kind, width / 2, height / 2));
-            prop_assert!(action != Action::Quit);
+            // The keys are in the last line, and the quit key is at its left.
+            for (x, y) in [(width / 2, height / 2), (width / 3 + 12, height.saturating_sub(1))] {
+                prop_assert!(view.mouse(mouse(kind, x, y)) != Action::Quit || x < 16);
+            }
         }
     }
 }

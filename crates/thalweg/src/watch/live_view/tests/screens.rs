@@ -26,6 +26,28 @@ fn the_empty_view_matches_the_golden_screen() {
 fn a_small_screen_shows_the_minimum_size() {
     check("too_small", &mut view(), 59, 24);
     check("too_small", &mut view(), 80, 9);
+    check("too_small", &mut view(), 40, 12);
+    check("too_small", &mut view(), 20, 5);
+}
+
+#[test]
+fn every_key_of_a_pane_is_visible_at_80_columns() {
+    let last_line = |view: &mut LiveView| lines(&buffer(view, 80, 24)).pop().unwrap().trim_end().to_owned();
+    let mut flows = view();
+    assert_eq!(
+        last_line(&mut flows),
+        " q quit  ↵ open  / filter  s sort  b by  c cheetah  space pause  n names  ? help"
+    );
+    query_of(press(&mut flows, KeyCode::Enter));
+    let detail = " q quit  esc back  w write packets  f capture filter  space pause  n names  ? help";
+    let short = detail.replace("capture filter", "filter");
+    assert_eq!(last_line(&mut flows), short);
+    press_without_query(&mut flows, KeyCode::Char(' '));
+    let paused = short.replace("write packets", "write").replace("pause", "resume");
+    assert_eq!(last_line(&mut flows), format!(" PAUSED {paused}"));
+    let mut with_tasks = view_of(with_tasks());
+    let keys = " q quit  ↵ open  / filter  s sort  b by  c cheetah  t tasks  space pause  ? help";
+    assert_eq!(last_line(&mut with_tasks), keys);
 }
 
 #[test]
@@ -41,7 +63,7 @@ fn one_flow_matches_the_golden_screens() {
     let query = query_of(press(&mut view, KeyCode::Enter));
     for n in 0..70 {
         let mut snapshot = snapshot();
-        snapshot.top[0].rate =
+        snapshot.top[0].traffic.rate =
             [BitRate(300_000_000 + n * n % 17 * 8_000_000), BitRate(2_000_000 + n * 20_000)];
         snapshot.pinned = snapshot.top.iter().find(|row| Some(row.key) == query.pinned).cloned();
         view.update(snapshot);
@@ -189,7 +211,7 @@ fn any_rate_fits_its_columns() {
     // Without the rates and the bar, the row of one flow.
     let rest_of_row = |rate| {
         let mut snapshot = snapshot();
-        snapshot.top[0].rate = [BitRate(rate), BitRate(rate / 3)];
+        snapshot.top[0].traffic.rate = [BitRate(rate), BitRate(rate / 3)];
         let lines = lines(&buffer(&mut view_of(snapshot), 80, 80));
         let row: Vec<char> =
             lines.iter().find(|line| line.contains("10.0.0.17:51034")).unwrap().chars().collect();
