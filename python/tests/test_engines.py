@@ -105,6 +105,9 @@ def test_files_of_an_earlier_version_have_no_values_in_new_columns(engine_of: En
         assert [each for each in old.records.columns if each in RECORD_SCHEMA.names] == RECORD_SCHEMA.names
         assert old.matching("in src mac 00:00:00:00:00:00 and if name '' and mpls label1 0").count() == 600
         assert both.matching("mpls label2 100 and in src mac 2:0:0:0:0:1").count() == 2
+        assert both.matching("mpls any 100").count() == both.matching("mpls any 16").count() == 2
+        assert both.matching("mpls any 10 or mpls any 5 or mpls any 0").count() == 0
+        assert both.top("mpls-labels", limit=1, order="flows").to_pyarrow()["mpls_labels"].to_pylist() == [""]
         assert both.matching("not mpls eos 100 and ttl < 5").count() == 600
         groups = both.top("src-mac", every_router=True).to_pyarrow().to_pydict()
         assert dict(zip(groups["src_mac"], groups["flows"], strict=True)) == {"": 600, "02:00:00:00:00:01": 2}

@@ -35,7 +35,7 @@ def added(chance: random.Random, name: str) -> str | int:
         return chance.choice(["", "02:00:00:00:00:01", "02:00:00:00:00:0a"])
     if name == "bgp_next_hop":
         return chance.choice(HOSTS)
-    return "" if name == "mpls_labels" else chance.choice(["", "DE", "xe-0/0/1", "\u00e9"])
+    return chance.choice(["", "16-0-1", "16-0-0 100-5-1"]) if name == "mpls_labels" else chance.choice(["", "DE", "xe-0/0/1", "\u00e9"])
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +54,13 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "src_as": 4,
             "dst_as": 4,
             "vlan_id": 2,
+            "tcp_flags": 3,
+            "icmp_type_code": 3,
+            "src_prefix_length": 3,
+            "dst_prefix_length": 3,
+            "flow_direction": 2,
+            "flow_end_reason": 3,
+            "observation_domain_id": 2,
         }
         return {
             **BLANK,
@@ -90,7 +97,14 @@ def same(native: Dataset, duckdb: Dataset) -> None:
     assert native.columns == duckdb.columns
 
 
-@pytest.mark.parametrize("by", [*DIMENSIONS, "pair,port,protocol", "exporter,address", "as,format,vlan,next-hop"])
+def test_stacks_of_labels_are_grouped_by_duckdb(engine_of: EngineOf, path: Path) -> None:
+    native, duckdb = (Archive(engine_of(name).open(path)).top("mpls-labels", order="flows") for name in ("native", "duckdb"))
+    assert not isinstance(native, Computed)
+    assert native.to_pyarrow().to_pylist() == duckdb.to_pyarrow().to_pylist()
+    assert sorted(native.to_pyarrow()["mpls_labels"].to_pylist()) == ["", "16-0-0 100-5-1", "16-0-1"]
+
+
+@pytest.mark.parametrize("by", [*(name for name in DIMENSIONS if name != "mpls-labels"), "pair,port,protocol", "exporter,address", "as,format,vlan,next-hop"])
 def test_every_dimension_matches_duckdb(engine_of: EngineOf, path: Path, by: str) -> None:
     for order, limit in zip(ORDERS, (None, 3, 7), strict=True):
         native, duckdb = answers(engine_of, path, by=by, order=order, limit=limit)

@@ -102,6 +102,16 @@ def top(
     Raises ``MemoryError`` for more groups than ``memory_bytes`` hold, and ``ValueError`` and ``OSError`` as ``analyse``.
     """
 
+class GeoDatabases:
+    """Databases of countries and AS numbers in MMDB format (Rust: ``thalweg_records::geo``).
+
+    Raises ``ValueError`` for a file that is no database, and ``OSError`` for what the system refuses.
+    """
+
+    def __init__(self, paths: Sequence[str | PathLike[str]]) -> None: ...
+    def lookup(self, addresses: list[str]) -> tuple[list[str], list[str], list[int]]:
+        """The addresses that a database knows, their countries (two letters, or empty) and their AS numbers (or 0)."""
+
 Bounds: TypeAlias = tuple[float, float, float, float]
 """Value, lower and upper bound, confidence; the last three are NaN without a bound."""
 

@@ -15,10 +15,13 @@ from .dataset import Dataset
 from .dimensions import ORDERS, Dimension, DimensionError, dimensions
 from .engines import Engine, connect
 from .errors import QuestionError
-from .filter import compile_filter
+from .filter import compile_filter, parse
+from .filter.terms import columns_of
 from .keys import KEY, POINT
+from .nearest import suggestion
 from .observation import is_per_router
 from .parameters import Parameters
+from .places import PLACE_COLUMNS, Places
 from .quantities import names as listed
 from .quantities import span_us
 from .sources import SourceError, TimeRange, moment
@@ -49,6 +52,8 @@ def open_archive(
     end: datetime | str | None = None,
     engine: str | Engine = "auto",
     parameters: Parameters = Parameters(),
+    mmdb: Sequence[str | Path] = (),
+    mmdb_replace_as: bool = False,
 ) -> Archive:
     """Opens the flow records of a collector.
 
@@ -59,16 +64,21 @@ def open_archive(
         end: Latest time of reception, exclusive.
         engine: One of `engines.NAMES`, or an engine (`engines.connect`) with memory, threads and URL.
         parameters: Definitions of flows, elephants and flowsets.
+        mmdb: Databases of countries and AS numbers in MMDB format, for rows without these.
+        mmdb_replace_as: AS numbers of the databases replace those of records.
 
     Raises:
         SourceError: If no files are found.
+        PlaceError: If a file of `mmdb` is no database.
         EngineError: If the engine is unknown or not installed.
         ValueError: If a time is invalid or has no time zone, or the end is before the start.
     """
     chosen = connect(engine) if isinstance(engine, str) else engine
     within = TimeRange(moment(start), moment(end))
     records = chosen.open(source, start=within.start, end=within.end)
-    return Archive(records, parameters, directory=Path(source) if isinstance(source, str | Path) else None, within=within)
+    directory = Path(source) if isinstance(source, str | Path) else None
+    places = Places(mmdb, replace_as=mmdb_replace_as) if mmdb else None
+    return Archive(records, parameters, directory=directory, within=within, places=places)
 
 
 @dataclass(frozen=True)
@@ -81,6 +91,7 @@ class Archive:
         progress: Called by compiled analyses with the steps done and the total steps.
         directory: The source, if it is one path. The directory of a store also has transfers.
         within: Times of reception.
+        places: Databases of countries and AS numbers, which fill columns of all tables.
     """
 
     records: Dataset
@@ -88,6 +99,7 @@ class Archive:
     progress: Callable[[int, int], object] | None = None
     directory: Path | None = None
     within: TimeRange = field(default_factory=TimeRange)
+    places: Places | None = None
     _computed: dict[str, Dataset] = field(default_factory=dict, repr=False, compare=False)
 
     def count(self) -> int:
@@ -100,7 +112,7 @@ class Archive:
         Raises:
             FilterError: If the filter is invalid.
         """
-        return Archive(self.matching(text), self.parameters, self.progress, self.directory, self.within)
+        return Archive(self.matching(text), self.parameters, self.progress, self.directory, self.within, self.places)
 
     @cached_property
     def transfers(self) -> Transfers:
@@ -116,7 +128,10 @@ class Archive:
         return Transfers(Stored(self.records.engine, self.directory, self.within))
 
     def flows(self) -> Dataset:
-        """Returns flows, with the columns of `flows.COLUMNS`."""
+        """Returns flows, with the columns of `flows.COLUMNS`; with databases also countries."""
+        return self._annotated("flows", self._flows())
+
+    def _flows(self) -> Dataset:
         if "flows" not in self._computed:
             if self._is_compiled():
                 self._analyse()
@@ -126,20 +141,26 @@ class Archive:
 
     def elephants(self) -> Dataset:
         """Returns only elephant flows: on SQL engines, less work than all flows."""
+        return self._annotated("elephants", self._elephants())
+
+    def _elephants(self) -> Dataset:
         if self._is_compiled() or "flows" in self._computed:
-            return self.flows().filter(lambda flows: flows.elephant)
+            return self._flows().filter(lambda flows: flows.elephant)
         if "elephants" not in self._computed:
             self._computed["elephants"] = self._reconstructed(elephants_only=True)
         return self._computed["elephants"]
 
     def flowsets(self) -> Dataset:
-        """Returns flowsets, with the columns of `flowsets.COLUMNS`."""
+        """Returns flowsets, with the columns of `flowsets.COLUMNS`; with databases also countries."""
+        return self._annotated("flowsets", self._flowsets())
+
+    def _flowsets(self) -> Dataset:
         chosen = self.parameters
         if "flowsets" not in self._computed:
             if self._is_compiled():
                 self._analyse()
             else:
-                members = self.elephants() if chosen.elephants_only else self.flows()
+                members = self._elephants() if chosen.elephants_only else self._flows()
                 from .flowsets import flowsets
 
                 sets = flowsets(members, tau=chosen.tau, rule=chosen.rule, elephants_only=chosen.elephants_only)
@@ -154,14 +175,14 @@ class Archive:
         """
         match of:
             case "records":
-                return self.records
+                return self._annotated("records", self.records)
             case "flows":
                 return self.flows()
             case "elephants":
                 return self.elephants()
             case "flowsets":
                 return self.flowsets()
-        raise QueryError(f"invalid table {of!r}: expected one of {', '.join(TABLES)}")
+        raise QueryError(f"invalid table {of!r}: expected one of {', '.join(TABLES)}{suggestion(of, TABLES)}")
 
     def matching(self, text: str, of: str = "records") -> Dataset:
         """Returns the records, flows or flowsets that match a filter.
@@ -171,6 +192,21 @@ class Archive:
         """
         rows = self.table(of)
         return rows if not text.strip() else rows.filter(compile_filter(text, rows.table))
+
+    def _needed(self, text: str, of: str, columns: Iterable[str]) -> Dataset:
+        """Returns the rows that match a filter, for these columns of theirs: addresses are only looked up if that matters."""
+        if of != "records" or not {*columns, *columns_of(parse(text))}.isdisjoint(PLACE_COLUMNS):
+            return self.matching(text, of)
+        rows = self.records
+        return rows if not text.strip() else rows.filter(compile_filter(text, rows.table))
+
+    def _annotated(self, name: str, rows: Dataset) -> Dataset:
+        if self.places is None:
+            return rows
+        key = f"{name} with places"
+        if key not in self._computed:
+            self._computed[key] = self.places.annotated(rows)
+        return self._computed[key]
 
     def top(
         self,
@@ -192,8 +228,9 @@ class Archive:
             FilterError: If `matching` is invalid.
         """
         if order not in ORDERS:
-            raise DimensionError(f"invalid order {order!r}: expected one of {', '.join(ORDERS)}")
-        rows, chosen = self.matching(matching, of), dimensions(_names(by))
+            raise DimensionError(f"invalid order {order!r}: expected one of {', '.join(ORDERS)}{suggestion(order, ORDERS)}")
+        chosen = dimensions(_names(by))
+        rows = self._needed(matching, of, _keys(chosen))
         if rows is self.records:
             gap_us = None if every_router else int(self.parameters.rules()["gap_us"])
             found = rows.engine.top(rows, chosen, order, limit, gap_us=gap_us, progress=self.progress)
@@ -211,15 +248,15 @@ class Archive:
             DimensionError: If a dimension is invalid.
             FilterError: If the filter is invalid.
         """
-        return self._counted(self.matching(matching, of), of, dimensions(by), every_router)
+        chosen = dimensions(by)
+        return self._counted(self._needed(matching, of, _keys(chosen)), of, chosen, every_router)
 
     def _counted(self, rows: Dataset, of: str, by: Sequence[Dimension], every_router: bool) -> Dataset:
         if of != "records" or every_router:
             return rows
         from .once import counted_once
 
-        keys = [column for dimension in by for column in (*dimension.columns, *dimension.either)]
-        return counted_once(rows, self.parameters.gap, per_router=is_per_router(by), columns=list(dict.fromkeys([*keys, *COUNTED])))
+        return counted_once(rows, self.parameters.gap, per_router=is_per_router(by), columns=list(dict.fromkeys([*_keys(by), *COUNTED])))
 
     def series(
         self,
@@ -307,6 +344,11 @@ class Archive:
         about = {"records": f"{of_files}, {records.engine.name}", "parameters": parameters, "columns": ", ".join(records.table.columns)}
         rows = "".join(f"<tr><th>{name}</th><td>{html.escape(text)}</td></tr>" for name, text in about.items())
         return f"<table><caption>Flow records</caption>{rows}</table>"
+
+
+def _keys(by: Iterable[Dimension]) -> list[str]:
+    """Returns the columns that dimensions need."""
+    return [column for dimension in by for column in (*dimension.columns, *dimension.either)]
 
 
 def _names(by: str | Sequence[str]) -> list[str]:

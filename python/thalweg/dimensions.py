@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .errors import QuestionError
+from .nearest import suggestion
 
 ORDERS = ("bytes", "packets", "flows")
 """Orders of groups."""
@@ -71,6 +72,18 @@ DIMENSIONS = {
     "src-country": Dimension(("src_country",), "country of the source"),
     "dst-country": Dimension(("dst_country",), "country of the destination"),
     "country": Dimension(("src_country",), "country, at either end", ("dst_country",), "country"),
+    "tcp-flags": Dimension(("tcp_flags",), "TCP flags of the record, as a number"),
+    "icmp-type-code": Dimension(("icmp_type_code",), "ICMP type times 256 plus code"),
+    "src-prefix-length": Dimension(("src_prefix_length",), "prefix length of the route to the source"),
+    "dst-prefix-length": Dimension(("dst_prefix_length",), "prefix length of the route to the destination"),
+    "post-tos": Dimension(("post_tos",), "DSCP and ECN of outgoing packets, as one number"),
+    "min-ttl": Dimension(("min_ttl",), "smallest TTL or hop limit"),
+    "max-ttl": Dimension(("max_ttl",), "largest TTL or hop limit"),
+    "flow-direction": Dimension(("flow_direction",), "direction observed: 0 ingress, 1 egress, 255 unknown"),
+    "flow-end-reason": Dimension(("flow_end_reason",), "why the record ended"),
+    "observation-domain": Dimension(("exporter", "observation_domain_id"), "exporter and its observation domain"),
+    "observation-point": Dimension(("exporter", "observation_point_id"), "exporter and its observation point"),
+    "mpls-labels": Dimension(("mpls_labels",), "stack of MPLS labels, top first"),
     "format": Dimension(("format",), "protocol that carried the record: NetFlow, IPFIX or sFlow"),
 }
 """Dimensions by name; several can be combined."""
@@ -88,7 +101,7 @@ def dimensions(names: Sequence[str]) -> list[Dimension]:
     """
     for name in names:
         if name not in DIMENSIONS:
-            raise DimensionError(f"invalid dimension {name!r}: expected one of {', '.join(DIMENSIONS)}")
+            raise DimensionError(f"invalid dimension {name!r}: expected one of {', '.join(DIMENSIONS)}{suggestion(name, DIMENSIONS)}")
     found = [DIMENSIONS[name] for name in names]
     if sum(bool(dimension.either) for dimension in found) > 1:
         raise DimensionError("by: only one of address, port, as, mac and country is allowed; combine src-port, dst-as and so on instead")

@@ -90,7 +90,7 @@ pub struct RecordGroup {
 #[serde(untagged)]
 pub enum KeyValue {
     /// A number.
-    Number(u32),
+    Number(u64),
     /// Text; empty if the record has no such address.
     Text(String),
 }

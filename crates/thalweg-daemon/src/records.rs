@@ -56,7 +56,7 @@ pub(super) fn write(file: Option<impl Write>, mut handoff: Option<Handoff>, reco
                 if let Some(handoff) = &mut handoff {
                     // A full queue makes collectors wait, or lose and count records.
                     let now = realtime();
-                    handoff.send(&records.records, &Meter::default(), true, now, now);
+                    handoff.send(&records.records, &[], &Meter::default(), true, now, now);
                 }
                 match &mut writer {
                     Some(writer) => writer.add(records),

@@ -1,9 +1,10 @@
-//! `thalweg._native`: Python bindings of the analyses in `thalweg_records` and of the sketches. It only converts values.
+//! `thalweg._native`: Python bindings of the analyses and databases in `thalweg_records`, and of the sketches. It only converts values.
 //!
 //! Python types are declared in `python/thalweg/_native.pyi`.
 
 mod analyse;
 mod errors;
+mod geo;
 mod progress;
 mod sketch;
 mod top;
@@ -14,6 +15,8 @@ use pyo3::prelude::*;
 mod _native {
     #[pymodule_export]
     use super::analyse::analyse;
+    #[pymodule_export]
+    use super::geo::Databases;
     #[pymodule_export]
     use super::sketch::NativeSketch;
     #[pymodule_export]

@@ -56,6 +56,7 @@ fn columns<'py>(py: Python<'py>, keys: usize, found: &Top) -> PyResult<Bound<'py
     let value = |value: &Value| match value {
         Value::Address(address) => Ok(address.to_string().into_pyobject(py)?.into_any()),
         Value::Number(number) => Ok(number.into_pyobject(py)?.into_any()),
+        Value::Count(number) => Ok(number.into_pyobject(py)?.into_any()),
         Value::Mac(mac) => Ok(mac.to_string().into_pyobject(py)?.into_any()),
         Value::Name(name) => Ok(name.text().into_pyobject(py)?.into_any()),
         Value::Format(format) => Ok(format.name().into_pyobject(py)?.into_any()),

@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use thalweg_measure::meter::ethernet::FlowAddresses;
 use thalweg_measure::meter::record::FlowRecord;
 use thalweg_wire::Timestamp;
 use thalweg_wire::flow_export::RecordBatch;
@@ -132,20 +133,24 @@ impl Handoff {
         Arc::clone(&self.status)
     }
 
-    /// Sends flows. If `blocking` is set, the call blocks for room and no flow is dropped.
+    /// Sends flows, with their MAC addresses as far as these are known. If `blocking` is set, the call blocks for room and no flow is dropped.
     ///
     /// The rows are stored as `received` then: for packets of an interface `now`, for those of a capture file a time of the
     /// capture.
     pub fn send(
         &mut self,
         flows: &[FlowRecord],
+        addresses: &[FlowAddresses],
         meter: &Meter,
         blocking: bool,
         received: Timestamp,
         now: Timestamp,
     ) {
         self.rows.clear();
-        flows.iter().for_each(|flow| metered::rows(flow, meter, received, &mut self.rows));
+        let known = addresses.iter().copied().chain(std::iter::repeat(FlowAddresses::default()));
+        for (flow, addresses) in flows.iter().zip(known) {
+            metered::rows(flow, addresses, meter, received, &mut self.rows);
+        }
         if let Some((store, queue_rows)) = &mut self.store {
             // A page being filled blocking for more rows, not for the disk.
             let room = (*queue_rows / 2).max(PAGE_ROWS) + self.rows.len();
@@ -228,7 +233,7 @@ mod tests {
         };
         let mut handoff = Handoff::start(options, || NOW).unwrap();
         for _ in 0..100 {
-            handoff.send(&flows(1_000), &Meter::default(), true, NOW, NOW);
+            handoff.send(&flows(1_000), &[], &Meter::default(), true, NOW, NOW);
         }
         let status = handoff.finish(NOW);
         let (_, counters) = status.export().unwrap();
@@ -241,7 +246,7 @@ mod tests {
     #[test]
     fn without_destinations_the_status_is_empty() {
         let mut handoff = Handoff::start(HandoffOptions::default(), || NOW).unwrap();
-        handoff.send(&flows(10), &Meter::default(), false, NOW, NOW);
+        handoff.send(&flows(10), &[], &Meter::default(), false, NOW, NOW);
         let status = handoff.finish(NOW);
         assert!(status.export().is_none() && status.store().is_none());
     }

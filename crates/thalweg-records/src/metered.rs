@@ -4,8 +4,9 @@
 //! packets becomes a row; the two rows of a flow are adjacent, the initiator's first. This order tells bidirectional
 //! flows (RFC 5103) from two unrelated ones; `thalweg_wire::flow_export::encode::ipfix` merges them again.
 
+use thalweg_measure::meter::ethernet::FlowAddresses;
 use thalweg_measure::meter::record::{FlowRecord, Traffic};
-use thalweg_wire::flow_export::{Address, Format, Record, RecordBatch};
+use thalweg_wire::flow_export::{Address, Format, Mac, Record, RecordBatch};
 use thalweg_wire::{Protocol, Timestamp};
 
 /// `biflowDirection` (239) of RFC 5103 section 6.3: sent by the initiator.
@@ -29,7 +30,15 @@ pub struct Meter {
 ///
 /// `received` is the time at which the rows count as received. Ports are zero for protocols without ports; the meter keeps the ICMP echo
 /// identifier there.
-pub fn rows(flow: &FlowRecord, meter: &Meter, received: Timestamp, into: &mut RecordBatch) {
+///
+/// `addresses` are the MAC addresses of the packets from the initiator and to it; zeros if they are not known.
+pub fn rows(
+    flow: &FlowRecord,
+    addresses: FlowAddresses,
+    meter: &Meter,
+    received: Timestamp,
+    into: &mut RecordBatch,
+) {
     let is_bidirectional = flow.forward.packets > 0 && flow.reverse.packets > 0;
     let direction = |direction| if is_bidirectional { direction } else { 0 };
     let (src, dst) = (Address::from(flow.key.src()), Address::from(flow.key.dst()));
@@ -50,9 +59,11 @@ pub fn rows(flow: &FlowRecord, meter: &Meter, received: Timestamp, into: &mut Re
         biflow_direction: direction(REVERSE_INITIATOR),
         ..row(flow, &flow.reverse, meter, received)
     };
-    for (row, traffic) in [(forward, flow.forward), (reverse, flow.reverse)] {
+    let directions = [(forward, flow.forward), (reverse, flow.reverse)];
+    for ((row, traffic), frame) in directions.into_iter().zip(addresses) {
         if traffic.packets > 0 {
-            into.push(&row);
+            let (source_mac, destination_mac) = (Mac(frame.source.0), Mac(frame.destination.0));
+            into.push(&Record { source_mac, destination_mac, ..row });
         }
     }
 }
@@ -93,7 +104,7 @@ fn microseconds(time: Timestamp) -> i64 {
 #[cfg(test)]
 mod tests {
     use thalweg_measure::meter::record::EndReason;
-    use thalweg_wire::{Bytes, FlowKey, TcpFlags};
+    use thalweg_wire::{Bytes, EthernetAddresses, FlowKey, MacAddress, TcpFlags};
 
     use super::*;
 
@@ -119,7 +130,7 @@ mod tests {
 
     fn rows_of(flow: &FlowRecord) -> Vec<Record> {
         let mut batch = RecordBatch::default();
-        rows(flow, &METER, Timestamp(9_000_000), &mut batch);
+        rows(flow, FlowAddresses::default(), &METER, Timestamp(9_000_000), &mut batch);
         (0..batch.len()).map(|row| batch.record(row)).collect()
     }
 
@@ -160,6 +171,18 @@ mod tests {
             ..forward
         };
         assert_eq!(reverse, mirrored);
+    }
+
+    #[test]
+    fn each_direction_has_the_mac_addresses_of_its_packets() {
+        let frame = |source, destination| EthernetAddresses {
+            source: MacAddress([2, 0, 0, 0, 0, source]),
+            destination: MacAddress([2, 0, 0, 0, 0, destination]),
+        };
+        let mut batch = RecordBatch::default();
+        rows(&flow(Protocol::TCP, 4), [frame(1, 2), frame(3, 4)], &METER, Timestamp(9_000_000), &mut batch);
+        let macs = |row: Record| (row.source_mac.number() as u8, row.destination_mac.number() as u8);
+        assert_eq!([macs(batch.record(0)), macs(batch.record(1))], [(1, 2), (3, 4)]);
     }
 
     #[test]

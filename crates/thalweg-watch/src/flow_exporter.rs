@@ -63,7 +63,7 @@ impl FlowExporter {
             // Every packet that passes the filter is counted.
             let meter = Meter { sampling_interval: 1, ..Meter::default() };
             let received = if self.live { now } else { self.capture_time_of(&output.records) };
-            self.handoff.send(&output.records, &meter, !self.live, received, now);
+            self.handoff.send(&output.records, &output.ethernet, &meter, !self.live, received, now);
         }
         self.handoff.tick(now);
     }

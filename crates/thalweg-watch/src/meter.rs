@@ -2,6 +2,7 @@
 
 use thalweg_measure::detect::cfinf::{Cfinf, CfinfCounters, CfinfParameters};
 use thalweg_measure::detect::sliding_window::SlidingWindow;
+use thalweg_measure::meter::ethernet::FlowEthernet;
 use thalweg_measure::meter::flow_table::{FlowTable, FlowTableCounters, Output};
 use thalweg_wire::{Bytes, HashSeed, Packet, Timestamp};
 
@@ -12,6 +13,8 @@ use crate::options::{Detector, WatchOptions};
 #[derive(Debug)]
 pub(crate) struct Meter {
     pub(crate) table: FlowTable,
+    /// `None` if MAC addresses are not wanted.
+    ethernet: Option<FlowEthernet>,
     cfinf: Option<Cfinf>,
     /// Records and detections; the caller drains them.
     pub(crate) output: Output,
@@ -62,13 +65,17 @@ impl Meter {
                 (None, Some(Cfinf::new(parameters, seed)?))
             }
         };
+        let ethernet = options.mac_addresses.then(|| FlowEthernet::new(&flow_table)).transpose()?;
         let table = FlowTable::new(flow_table, sliding_window, HashSeed::new(seed))?;
         let table = table.with_live_clock(is_live);
-        Ok(Meter { table, cfinf, output: Output::default() })
+        Ok(Meter { table, ethernet, cfinf, output: Output::default() })
     }
 
     pub(crate) fn packets(&mut self, packets: &[Packet]) {
-        self.table.update(packets, &mut self.output);
+        match &mut self.ethernet {
+            Some(ethernet) => self.table.update_with(packets, &mut self.output, ethernet),
+            None => self.table.update(packets, &mut self.output),
+        }
         self.check_clock();
         if let Some(cfinf) = &mut self.cfinf {
             for packet in packets {
@@ -78,7 +85,10 @@ impl Meter {
     }
 
     pub(crate) fn advance(&mut self, now: Timestamp) {
-        self.table.advance(now, &mut self.output);
+        match &mut self.ethernet {
+            Some(ethernet) => self.table.advance_with(now, &mut self.output, ethernet),
+            None => self.table.advance(now, &mut self.output),
+        }
         self.check_clock();
     }
 
@@ -93,7 +103,10 @@ impl Meter {
 
     /// Ends all flows and outputs their records.
     pub(crate) fn finish(&mut self) {
-        self.table.finish(&mut self.output);
+        match &mut self.ethernet {
+            Some(ethernet) => self.table.finish_with(&mut self.output, ethernet),
+            None => self.table.finish(&mut self.output),
+        }
         if let Some(cfinf) = &mut self.cfinf {
             cfinf.finish(&mut self.output.findings);
         }
@@ -108,7 +121,9 @@ impl Meter {
             cheetahs: table.cheetahs + cfinf.map_or(0, |cfinf| cfinf.counters().cheetahs),
             untracked: self.table.detector().map_or(0, SlidingWindow::untracked),
             undecided: self.table.detector().map_or(0, SlidingWindow::undecided),
-            memory: self.table.bytes() + cfinf.map_or(Bytes(0), Cfinf::bytes),
+            memory: self.table.bytes()
+                + self.ethernet.as_ref().map_or(Bytes(0), FlowEthernet::bytes)
+                + cfinf.map_or(Bytes(0), Cfinf::bytes),
             capacity: u64::from(self.table.options().capacity),
             live: u64::from(self.table.live()),
         }
@@ -180,6 +195,7 @@ mod tests {
             save_sketches: None,
             export: None,
             records: None,
+            mac_addresses: false,
             live: LiveOptions::new(""),
             backend: None,
             in_kernel: None,

@@ -51,6 +51,8 @@ pub struct WatchOptions {
     pub export: Option<ExportOptions>,
     /// Directory for flow records as Parquet files. Default none.
     pub records: Option<PathBuf>,
+    /// Whether exported and stored records have MAC addresses. Default no.
+    pub mac_addresses: bool,
     /// Live capture. Interface name and filter are set from the other options.
     pub live: LiveOptions,
     /// Capture backend; `None` selects one automatically. Default AF_PACKET.

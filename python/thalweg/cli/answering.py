@@ -15,6 +15,7 @@ from ..dataset import Dataset
 from ..engines import connect
 from ..errors import QuestionError
 from ..parameters import Parameters
+from ..places import Places
 from ..sources import SourceError
 from . import output
 from .progress import Bar
@@ -89,6 +90,9 @@ class Work:
 def work(chosen: argparse.Namespace) -> Iterator[Work]:
     """Opens the archive that the arguments name, and closes it afterwards."""
     options = vars(chosen)
+    if chosen.mmdb_replace_as and not chosen.mmdb:
+        raise UsageError("--mmdb-replace-as: needs --mmdb")
+    places = Places(chosen.mmdb, replace_as=chosen.mmdb_replace_as) if chosen.mmdb else None
     with connect(chosen.engine, memory_bytes=chosen.memory, threads=chosen.threads, url=chosen.url) as engine:
         try:
             parameters = Parameters(**{name: options[name] for name in Parameters.__dataclass_fields__ if name in options})
@@ -98,4 +102,4 @@ def work(chosen: argparse.Namespace) -> Iterator[Work]:
         except ValueError as error:
             raise UsageError(str(error)) from None
         bar = Bar(engine, chosen.command)
-        yield Work(chosen, Archive(records, parameters, bar.at), bar)
+        yield Work(chosen, Archive(records, parameters, bar.at, places=places), bar)

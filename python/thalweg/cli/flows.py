@@ -49,6 +49,7 @@ def add(commands: Any, now: datetime) -> None:
     ):
         this = parser.command(commands, name, about, examples, "DATA [FILTER] [options]")
         parser.add_source(this, now)
+        parser.add_databases(this)
         this.add_argument("filter", metavar="FILTER", nargs="?", default="", help="filter in nfdump syntax")
         if name == "flows":
             this.add_argument("--elephants", action="store_true", help="only elephant flows (faster)")

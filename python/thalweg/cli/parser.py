@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from ..engines import NAMES as ENGINES
@@ -118,6 +119,21 @@ def add_source(parser: argparse.ArgumentParser, now: datetime, data: str = "dire
     group.add_argument("--url", metavar="URL", help="address of the Spark master or database server")
     group.add_argument("--memory", type=typed(size), metavar="SIZE", help="memory limit, such as 4GiB")
     group.add_argument("--threads", type=typed(whole_number), metavar="N", help="number of threads")
+
+
+def add_databases(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of databases of countries and AS numbers."""
+    group = parser.add_argument_group("countries and AS numbers")
+    group.add_argument(
+        "--mmdb",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="database in MMDB format (GeoLite2, DB-IP, IPinfo) that fills countries and AS numbers where records have none; "
+        "the first that knows an address applies",
+    )
+    group.add_argument("--mmdb-replace-as", action="store_true", help="replace AS numbers of records by those of the databases")
 
 
 def add_of(parser: argparse.ArgumentParser, tables: tuple[str, ...]) -> None:

@@ -30,6 +30,7 @@ def add(commands: Any, now: datetime) -> None:
     """Adds the command."""
     this = parser.command(commands, "query", ABOUT, EXAMPLES, "DATA QUERY [options]")
     parser.add_source(this, now)
+    parser.add_databases(this)
     this.add_argument("query", metavar="QUERY", help="filter in nfdump syntax, or SQL")
     parser.add_rows(this)
     parser.add_rules(this, sets=True)

@@ -38,6 +38,7 @@ def add(commands: Any, now: datetime) -> None:
     """Adds the command."""
     this = parser.command(commands, "report", ABOUT, EXAMPLES, "DATA --by GROUPS --output DIR [options]")
     parser.add_source(this, now)
+    parser.add_databases(this)
     this.add_argument(
         "--by",
         type=parser.typed(grouping),

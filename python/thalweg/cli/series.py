@@ -38,6 +38,7 @@ def add(commands: Any, now: datetime) -> None:
     """Adds the command."""
     this = parser.command(commands, "series", ABOUT, EXAMPLES, "DATA [FILTER] [--every TIME] [--by DIMENSION,...] [options]")
     parser.add_source(this, now)
+    parser.add_databases(this)
     this.add_argument("filter", metavar="FILTER", nargs="?", default="", help="filter in nfdump syntax")
     this.add_argument("--every", type=parser.typed(span_us), default=300_000_000, metavar="TIME", help="interval length (5m)")
     this.add_argument("--by", type=names, default=[], metavar="DIMENSION,...", help="dimensions to group by, as in thalweg flows top")

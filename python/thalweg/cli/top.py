@@ -36,6 +36,7 @@ def add(commands: Any, now: datetime) -> None:
     """Adds the command."""
     this = parser.command(commands, "top", ABOUT, EXAMPLES, "DATA [FILTER] [--by DIMENSION,...] [options]")
     parser.add_source(this, now)
+    parser.add_databases(this)
     this.add_argument("filter", metavar="FILTER", nargs="?", default="", help="filter in nfdump syntax")
     this.add_argument("--by", type=names, default=["src"], metavar="DIMENSION,...", help="dimensions to group by (src)")
     this.add_argument("--order", choices=ORDERS, default=ORDERS[0], help="sort order (bytes)")

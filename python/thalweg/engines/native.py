@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 MEMORY_BYTES = 2 << 30
 """Default memory limit of the compiled analyses."""
 
+_SQL_ONLY = frozenset(("mpls_labels",))
+"""Columns that compiled code does not group by."""
+
 SET_RULES: dict[str, Any] = {"tau_us": 10_000_000, "rule": "span", "elephants_only": True}
 """Flowset parameters where only flows are wanted."""
 
@@ -79,7 +82,7 @@ class Native(DuckDB):
         progress: Callable[..., object] | None,
     ) -> Dataset | None:
         """Computes the largest groups with compiled code; None if the records are not whole files, or the groups exceed memory."""
-        if not records.files:
+        if not records.files or not _SQL_ONLY.isdisjoint(column for dimension in by for column in dimension.columns):
             return None
         columns = [(one, either) for dimension in by for one, either in zip_longest(dimension.columns, dimension.either)]
         try:

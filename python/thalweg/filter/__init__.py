@@ -29,6 +29,7 @@ Grammar (words in either case; `#` starts a comment; `and` binds more tightly th
               | ["min" | "max"] "ttl" [compare] NUMBER
               | "fwdstat" ("unknown" | "forwarded" | "dropped" | "consumed" | [compare] NUMBER)
               | "mpls" ("label" N | "exp" N | "eos") [compare] NUMBER
+              | "mpls" "any" NUMBER
               | ["ingress" | "egress"] "vrf" (NUMBER | "name" TEXT)
               | ("icmp-type" | "icmp-code") NUMBER
               | ("flowdir" | "dir") ("ingress" | "egress" | NUMBER)

@@ -10,7 +10,7 @@ import ibis.expr.types as ir
 
 from .. import counts
 from .addresses import is_v4, is_v6, is_within
-from .terms import AddressIn, Always, Both, Either, Family, Flags, Not, Number, NumberIn, Term, Text
+from .terms import AddressIn, Always, Both, Either, Family, Flags, MplsLabel, Not, Number, NumberIn, Term, Text
 from .tokens import FilterError
 
 _COMPARE: dict[str, Callable[[ir.Value, int], ir.Value]] = {
@@ -50,6 +50,8 @@ def expression(term: Term, table: ir.Table) -> ir.BooleanValue:
         case Text(column, text, is_prefix):
             found = _column(table, column)
             return found.startswith(text) & (found != "") if is_prefix else found == text
+        case MplsLabel(column, label):
+            return _column(table, column).re_search(f"(^| ){label}-")
         case Family(version):
             address = _column(table, "src")
             return is_v4(address) if version == 4 else is_v6(address)

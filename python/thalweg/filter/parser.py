@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import ipaddress
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NoReturn, TypeAlias, TypeVar, cast
 
+from ..nearest import suggestion
 from ..protocols import NUMBERS as PROTOCOLS
 from .terms import (
     AddressIn,
@@ -17,6 +17,7 @@ from .terms import (
     Either,
     Family,
     Flags,
+    MplsLabel,
     Network,
     Not,
     Number,
@@ -55,13 +56,14 @@ _MAC = re.compile(r"[0-9a-f]{1,2}(?P<sign>[:-])[0-9a-f]{1,2}(?:(?P=sign)[0-9a-f]
 _STATUSES = {"unknown": 0, "forwarded": 1, "forw": 1, "dropped": 2, "drop": 2, "consumed": 3}
 """Classes of the forwarding status (RFC 7270), 64 numbers each."""
 _MPLS = re.compile(r"label([1-9]|10)|exp([1-9]|10)|eos")
+_MPLS_WORDS = (*(f"{part}{position}" for part in ("label", "exp") for position in range(1, 11)), "eos", "any")
 _SIGNS = set("()[],<>=!&|")
 _MEASURES = ("packets", "bytes", "flows", "duration", "pps", "bps", "bpp")
 
 TERMS = (
     *("any", "ipv4", "ipv6", "host", "net", "port", "proto", "flags", "bytes", "packets", "in bytes", "in packets", "flows"),
     *("duration", "bps", "pps", "bpp", "icmp-type", "icmp-code", "tos", "as", "mask", "if", "vlan", "customer vlan", "mac", "ttl"),
-    *("min ttl", "max ttl", "fwdstat", "mpls label1", "mpls exp1", "mpls eos", "vrf", "vrf name", "if name", "next ip"),
+    *("min ttl", "max ttl", "fwdstat", "mpls label1", "mpls exp1", "mpls eos", "mpls any", "vrf", "vrf name", "if name", "next ip"),
     *("bgpnext ip", "next as", "prev as", "geo", "router ip", "router name", "flowdir", "observation domain id"),
     *("observation point id",),
 )
@@ -311,8 +313,11 @@ class _Parser:
 
     def _mpls(self) -> Term:
         word = self._step()
+        if word.key == "any":
+            self._take("=", "==", "eq")
+            return MplsLabel("mpls_labels", self._number_of(self._step(), 0xF_FFFF))
         if not _MPLS.fullmatch(word.key):
-            self._expected("'label1' to 'label10', 'exp1' to 'exp10' or 'eos'", word)
+            self._expected("'label1' to 'label10', 'exp1' to 'exp10', 'eos' or 'any'", word, near=_MPLS_WORDS)
         return self._compared(f"mpls {word.key}", 7 if word.key.startswith("exp") else 0xF_FFFF)
 
     def _each(self, columns: Iterable[str], leaf: Callable[[str], Term], join: _Join = Either) -> Term:
@@ -464,9 +469,8 @@ class _Parser:
     def _expected(self, what: str, word: Token | None = None, near: Sequence[str] = ()) -> NoReturn:
         """Refuses a word, and suggests the most similar one of `near`."""
         word = word or self._here
-        suggestions = difflib.get_close_matches(word.key, near, n=1) if len(word.key) >= _SHORTEST_MISSPELT else []
-        suggestion = f"; did you mean '{suggestions[0]}'?" if suggestions else ""
-        self._fail("expected", f"expected {what}, found {word.quoted}{suggestion}", word)
+        end = suggestion(word.key, near) if len(word.key) >= _SHORTEST_MISSPELT else ""
+        self._fail("expected", f"expected {what}, found {word.quoted}{end}", word)
 
     def _not_known_here(self, term: str, word: Token) -> NoReturn:
         self._fail("not_known_here", f"'{term}' is not known here; known: {', '.join(TERMS)}", word)

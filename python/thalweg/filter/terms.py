@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 Comparison: TypeAlias = Literal["=", "!=", "<", "<=", ">", ">="]
 Network: TypeAlias = IPv4Network | IPv6Network
-Term: TypeAlias = "Always | Not | Both | Either | Number | NumberIn | AddressIn | Text | Family | Flags"
+Term: TypeAlias = "Always | Not | Both | Either | Number | NumberIn | AddressIn | Text | Family | Flags | MplsLabel"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +74,14 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
+class MplsLabel:
+    """Matches a column of MPLS labels with this label at any position."""
+
+    column: str
+    label: int
+
+
+@dataclass(frozen=True, slots=True)
 class Family:
     """Matches flows of IP version 4 or 6."""
 
@@ -86,3 +94,15 @@ class Flags:
 
     mask: int
     is_any: bool
+
+
+def columns_of(term: Term) -> set[str]:
+    """Returns the columns and measures that a filter compares with values."""
+    match term:
+        case Not(inner):
+            return columns_of(inner)
+        case Both(left, right) | Either(left, right):
+            return columns_of(left) | columns_of(right)
+        case Number(name) | NumberIn(name) | AddressIn(name) | Text(name) | MplsLabel(name):
+            return {name}
+    return set()

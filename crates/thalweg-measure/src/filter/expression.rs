@@ -41,6 +41,8 @@ pub(super) enum Expression {
     Text(Subject, Pattern),
     /// Flows with one of these sorted numbers.
     OneOf(Subject, Box<[u64]>),
+    /// Flows with this MPLS label at any position.
+    MplsAny(u64),
     /// TCP flows with these flags.
     Flags {
         /// The flags.
@@ -180,6 +182,7 @@ impl Expression {
             Expression::OneOf(subject, values) => {
                 subject.holds(|field| flow.number(field).map(|value| values.binary_search(&value).is_ok()))
             }
+            Expression::MplsAny(label) => flow.has_mpls_label(*label),
             Expression::Flags { mask, is_any } => restricted(flow, Field::TcpFlags, |flags| {
                 let set = flags & u64::from(*mask);
                 if *is_any { set != 0 } else { set == u64::from(*mask) }
@@ -200,6 +203,7 @@ impl Expression {
             Expression::Any => false,
             Expression::Family(_) => field == Field::SrcAddress,
             Expression::Cheetah => field == Field::Cheetah,
+            Expression::MplsAny(_) => field.of_column() == Field::MplsBottom,
             Expression::Address(subject, _)
             | Expression::OneOf(subject, _)
             | Expression::Text(subject, _) => has(subject),
@@ -253,6 +257,7 @@ impl fmt::Display for Expression {
             Expression::Family(IpVersion::V4) => f.write_str("ipv4"),
             Expression::Family(IpVersion::V6) => f.write_str("ipv6"),
             Expression::Cheetah => f.write_str("cheetah"),
+            Expression::MplsAny(label) => write!(f, "mpls any {label}"),
             Expression::Address(subject, networks) => match networks.only() {
                 Some(only) => write!(f, "{subject} {only}"),
                 None => listed(f, subject, networks.iter()),

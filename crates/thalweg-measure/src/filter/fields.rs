@@ -168,6 +168,11 @@ pub trait FlowFields {
     /// Returns the value of an address field.
     fn address(&self, field: Field) -> Option<IpAddr>;
 
+    /// Returns whether the stack of MPLS labels has a label, at any position.
+    fn has_mpls_label(&self, _label: u64) -> Option<bool> {
+        None
+    }
+
     /// Returns the value of a text field; empty if the flow has none.
     fn text(&self, _field: Field) -> Option<&str> {
         None

@@ -38,6 +38,7 @@
 //!           | ["min" | "max"] "ttl" [compare] NUMBER
 //!           | "fwdstat" ("unknown" | "forwarded" | "dropped" | "consumed" | [compare] NUMBER)
 //!           | "mpls" ("label" N | "exp" N | "eos") [compare] NUMBER
+//!           | "mpls" "any" NUMBER
 //!           | ["ingress" | "egress"] "vrf" (NUMBER | "name" TEXT)
 //!           | ("icmp-type" | "icmp-code") NUMBER
 //!           | ("flowdir" | "dir") ("ingress" | "egress" | NUMBER)

@@ -98,6 +98,8 @@ terms! {
     MplsExp = "mpls exp1",
     /// The MPLS label at the bottom of the stack.
     MplsEos = "mpls eos",
+    /// An MPLS label at any position.
+    MplsAny = "mpls any",
     /// The VRF, by its number.
     Vrf = "vrf",
     /// The name of the VRF.

@@ -56,6 +56,7 @@ pub const RECORDS: View = View {
         (Term::MplsLabel, "label 1 (top) to 10; 0 if missing"),
         (Term::MplsExp, "experimental bits of label 1 to 10"),
         (Term::MplsEos, "label at the bottom of the stack"),
+        (Term::MplsAny, "label at any position of the stack"),
         (Term::Vrf, "`ingress`, `egress`"),
         (Term::VrfName, "`ingress`, `egress`"),
         (Term::IfName, "`in`, `out`; as known when the record arrived"),

@@ -11,6 +11,7 @@
 
 pub(crate) mod ages;
 mod entry;
+pub mod ethernet;
 pub mod flow_table;
 pub mod fragments;
 pub mod intake;

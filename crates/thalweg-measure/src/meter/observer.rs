@@ -5,6 +5,8 @@
 
 use thalweg_wire::{Direction, FlowKey, Packet};
 
+use super::flow_table::Output;
+
 /// Receives every packet, and the end of every flow, with the flow's slot in the table.
 pub trait Observer {
     /// Prefetches the memory for a packet that will most likely be of this slot.
@@ -19,6 +21,13 @@ pub trait Observer {
     /// Handles the end of the flow in this slot; the slot's next packet belongs to another flow. `key` returns its
     /// keys.
     fn end(&mut self, slot: u32, key: impl Fn(Direction) -> FlowKey);
+
+    /// Handles the record of the flow in this slot, or of a part of it, which is the last of `output`. `initiator` is the
+    /// direction of the record's `forward`. The end of a flow comes before its record.
+    #[inline(always)]
+    fn record(&mut self, slot: u32, initiator: Direction, output: &mut Output) {
+        let _ = (slot, initiator, output);
+    }
 }
 
 /// Does nothing.

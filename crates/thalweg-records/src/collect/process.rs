@@ -71,9 +71,11 @@ impl Stores {
         // First, because it leaves nothing behind on failure.
         let kafka = options.kafka.as_ref().map(Kafka::start).transpose()?;
         let options = &options.store;
-        let (flows, recovered) = Store::open(options.clone(), now)?;
+        let (flows, mut recovered) = Store::open(options.clone(), now)?;
         let queue_rows = options.queue_rows.min(COUNTER_ROWS);
-        let (counters, _) = Store::open(StoreOptions { queue_rows, ..options.clone() }, now)?;
+        let (counters, recovered_counters) =
+            Store::open(StoreOptions { queue_rows, ..options.clone() }, now)?;
+        recovered.kept.extend(recovered_counters.kept);
         Ok(Stores { flows, counters, kafka, recovered, tap })
     }
 
@@ -155,7 +157,7 @@ impl CollectingProcess {
 
     /// Returns what was recovered from the spool of flow records at the start.
     pub fn recovered(&self) -> Recovered {
-        self.stores.recovered
+        self.stores.recovered.clone()
     }
 
     /// Returns the addresses of UDP sockets and listeners, in the order of the options.

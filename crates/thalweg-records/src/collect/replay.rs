@@ -110,7 +110,7 @@ impl Replay {
 
     /// Returns what was recovered from the spool of flow records at the start.
     pub fn recovered(&self) -> Recovered {
-        self.stores.recovered
+        self.stores.recovered.clone()
     }
 
     /// Returns the current report, which has no sockets.

@@ -7,7 +7,8 @@
 //! file = "thwtemplate" u8 FORMAT, u64 checksum of the sessions (XXH3), session*
 //! ```
 //!
-//! [`SavedSession`] defines a session. The file is written within about a second after a change, every minute because
+//! [`SavedSession`] defines a session. In format 1, sessions have no names. A file of a later format is kept under another
+//! name, for the version of the program that wrote it. The file is written within about a second after a change, every minute because
 //! templates were refreshed, and at the end. A receiver restores a session when its first datagram arrives, because the
 //! kernel decides which receiver that is. Sessions that have not been heard since the start stay in the file until their
 //! templates expire.
@@ -20,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use thalweg_wire::flow_export::decode::SavedSession;
+use thalweg_wire::flow_export::decode::{SavedNames, SavedSession};
 use thalweg_wire::flow_export::{Decoder, Limits};
 use thalweg_wire::{Nanos, Timestamp};
 use xxhash_rust::xxh3::xxh3_64;
@@ -234,13 +235,25 @@ fn read(path: &Path) -> io::Result<Vec<SavedSession>> {
         Err(error) => return Err(error),
     };
     let damaged = |text: &str| io::Error::new(io::ErrorKind::InvalidData, text.to_owned());
-    let start = [&MAGIC[..], &[FORMAT]].concat();
-    let rest = bytes.strip_prefix(&start[..]).ok_or_else(|| damaged("it has another format"))?;
+    let rest = bytes.strip_prefix(MAGIC).ok_or_else(|| damaged("it is not a file of templates"))?;
+    let (&format, rest) = rest.split_first().ok_or_else(|| damaged("it is truncated"))?;
+    let names = match format {
+        1 => SavedNames::None,
+        FORMAT => SavedNames::Present,
+        _ => return Err(damaged(&keep(path, format)?)),
+    };
     let (checksum, sessions) = rest.split_first_chunk().ok_or_else(|| damaged("it is truncated"))?;
     if xxh3_64(sessions) != u64::from_be_bytes(*checksum) {
         return Err(damaged("it is damaged (wrong checksum)"));
     }
-    SavedSession::decode_all(sessions).map_err(|error| damaged(&error.to_string()))
+    SavedSession::decode_all(sessions, names).map_err(|error| damaged(&error.to_string()))
+}
+
+/// Renames a file of an unknown format, because templates of this run will be written under its name. Returns a message.
+fn keep(path: &Path, format: u8) -> io::Result<String> {
+    let kept = path.with_extension(format!("format-{format}"));
+    fs::rename(path, &kept)?;
+    Ok(format!("it has format {format}, expected 1 to {FORMAT}; kept as {}", kept.display()))
 }
 
 /// Replaces the file by a complete one with these sessions, which follow the space for the header.
@@ -341,6 +354,50 @@ mod tests {
             fs::write(&file.path, &bytes[..at]).unwrap();
             assert_eq!(open(&folder, NOW).report().errors, 1, "the first {at} bytes");
         }
+    }
+
+    /// What a collector of version 2 of the columns left, see `tests/data/version-2/README.md`.
+    const VERSION_2: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/version-2");
+
+    #[test]
+    fn templates_of_the_previous_version_decode_data_at_once() {
+        let folder = TempDir::new().unwrap();
+        let file = fs::read(format!("{VERSION_2}/templates")).unwrap();
+        assert_eq!(file[..12], *b"thwtemplate\x01");
+        fs::write(folder.path().join("templates"), &file).unwrap();
+        let message = fs::read(format!("{VERSION_2}/data-only")).unwrap();
+        // The export time in the header of NetFlow v9.
+        let now = Timestamp::new(u32::from_be_bytes(*message[8..].first_chunk().unwrap()).into(), 0);
+        let mut file = open(&folder, now);
+        assert_eq!(file.report(), TemplateFileReport { sessions: 2, templates: 15, ..Default::default() });
+        let (keeper, mut decoder) = (file.keeper(), Decoder::new(Limits::default()));
+        let from = SocketAddr::from(([127, 0, 0, 1], 20_009));
+        keeper.restore(from, &mut decoder, now);
+        let mut decoded = thalweg_wire::flow_export::Decoded::default();
+        decoder.datagram(from, now, &message, &mut decoded).unwrap();
+        let counts = decoder.sources()[0].counts;
+        assert_eq!((counts.templates_restored, counts.templates_discarded, counts.held_sets), (5, 0, 0));
+        assert!(decoded.flows.len() > 10, "{counts:?}");
+        assert!(decoded.flows.source_as.iter().all(|number| (64500..64600).contains(number)));
+        assert!(decoded.flows.sampling_interval.iter().all(|&interval| interval == 100));
+    }
+
+    #[test]
+    fn a_file_of_a_later_format_is_kept_under_another_name() {
+        let folder = TempDir::new().unwrap();
+        let mut file = open(&folder, NOW);
+        file.keeper().publish(&decoder(1), NOW);
+        file.write(NOW);
+        let mut bytes = fs::read(&file.path).unwrap();
+        bytes[MAGIC.len()] = FORMAT + 1;
+        fs::write(&file.path, &bytes).unwrap();
+        let mut next = open(&folder, NOW);
+        let error = next.report().last_error.unwrap();
+        assert!(error.contains("it has format 3, expected 1 to 2; kept as"), "{error}");
+        next.keeper().publish(&decoder(2), NOW);
+        next.write(NOW);
+        assert_eq!(fs::read(folder.path().join("templates.format-3")).unwrap(), bytes);
+        assert_eq!(open(&folder, NOW).report().sessions, 1);
     }
 
     #[test]

@@ -66,6 +66,7 @@ pub(crate) const SRC_PREFIX_LENGTH: Field<i32> = Field::new("src_prefix_length",
 pub(crate) const DST_PREFIX_LENGTH: Field<i32> = Field::new("dst_prefix_length", U8_32);
 pub(crate) const VLAN_ID: Field<i32> = Field::new("vlan_id", U16_32);
 pub(crate) const FLOW_DIRECTION: Field<i32> = Field::new("flow_direction", U8_32);
+pub(crate) const FLOW_END_REASON: Field<i32> = Field::new("flow_end_reason", U8_32);
 pub(crate) const SRC_MAC: Field<Mac> = Field::since_3("src_mac", ());
 pub(crate) const DST_MAC: Field<Mac> = Field::since_3("dst_mac", ());
 pub(crate) const POST_SRC_MAC: Field<Mac> = Field::since_3("post_src_mac", ());

@@ -15,8 +15,12 @@ pub trait Dataset: Default + Send + 'static {
     /// Directory of its files within the store's directory.
     const NAME: &'static str;
 
-    /// Version of the column list. Increment it with every change: spool segments of other versions are not read.
+    /// Version of the column list. Increment it with every change.
     const VERSION: u16;
+
+    /// Earlier versions whose spool segments are read, each with its number of columns. Columns that came later follow
+    /// these, and are sparse.
+    const EARLIER: &'static [(u16, usize)] = &[];
 
     /// Returns its columns, in order. The first is the time of reception.
     fn columns() -> &'static [Column];
@@ -161,6 +165,15 @@ macro_rules! views {
                 }
             }
 
+            /// Adds rows without a value up to this number of rows; `None` if the column is not sparse.
+            pub(crate) fn resize_sparse(&mut self, rows: usize) -> Option<()> {
+                match self {
+                    ValuesMut::Sparse(column) => column.resize(rows),
+                    _ => return None,
+                }
+                Some(())
+            }
+
             fn truncate(&mut self, rows: usize) {
                 match self {
                     $(ValuesMut::$variant(values) => values.truncate(rows),)*
@@ -170,6 +183,12 @@ macro_rules! views {
         }
 
         impl SparseMut<'_> {
+            fn resize(&mut self, rows: usize) {
+                match self {
+                    $(SparseMut::$sparse(column) => column.resize(rows),)*
+                }
+            }
+
             fn append(&mut self, other: &Values<'_>, rows: Range<usize>) {
                 match (self, other) {
                     $((SparseMut::$sparse(column), Values::$sparse(other)) => {
@@ -236,7 +255,7 @@ views! {
 /// Implements [`Dataset`] for a batch: one line per column, in the batch's order.
 macro_rules! dataset {
     (
-        $batch:ty, $directory:literal, version $version:literal;
+        $batch:ty, $directory:literal, version $version:literal $(, earlier $earlier:expr)?;
         $($field:ident $name:literal $kind:ident [$($element:ident $number:literal),*]
           $unit:literal $meaning:literal ($none:literal);)*
     ) => {
@@ -259,6 +278,7 @@ macro_rules! dataset {
         impl $crate::schema::Dataset for $batch {
             const NAME: &'static str = $directory;
             const VERSION: u16 = $version;
+            $(const EARLIER: &'static [(u16, usize)] = $earlier;)?
 
             fn columns() -> &'static [$crate::schema::Column] {
                 COLUMNS
@@ -357,6 +377,23 @@ mod tests {
             assert_eq!(batch.values(number).kind(), column.kind, "{}", column.name);
         }
         assert!(batch.received_us().is_empty());
+    }
+
+    fn check_earlier_versions<D: Dataset>() {
+        let mut batch = D::default();
+        for &(version, columns) in D::EARLIER {
+            assert!(version < D::VERSION && columns < D::columns().len());
+            for column in columns..D::columns().len() {
+                let name = D::columns()[column].name;
+                assert!(matches!(batch.values_mut(column), ValuesMut::Sparse(_)), "{name} is not sparse");
+            }
+        }
+    }
+
+    #[test]
+    fn columns_that_came_later_are_sparse() {
+        check_earlier_versions::<RecordBatch>();
+        check_earlier_versions::<CounterBatch>();
     }
 
     #[test]

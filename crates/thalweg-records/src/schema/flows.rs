@@ -5,7 +5,7 @@ use thalweg_wire::flow_export::RecordBatch;
 use super::dataset::dataset;
 
 dataset! {
-    RecordBatch, "flows", version 3;
+    RecordBatch, "flows", version 3, earlier &[(2, 37)];
     received_us "received" Timestamp [collectionTimeMilliseconds 258] ""
         "Time at which the collector received the message. Files are partitioned by its hour." ("");
     exporter "exporter" Address [exporterIPv4Address 130, exporterIPv6Address 131] ""

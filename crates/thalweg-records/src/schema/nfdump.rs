@@ -87,7 +87,7 @@ pub const FIELDS: &[NfdumpField] = &[
         "%mpls %mpls1 %mpls2 %mpls3 %mpls4 %mpls5 %mpls6 %mpls7 %mpls8 %mpls9 %mpls10",
         "mpls_1 mpls_2 mpls_3 mpls_4 mpls_5 mpls_6 mpls_7 mpls_8 mpls_9 mpls_10",
         "mpls_labels",
-        "mpls label1, mpls exp1, mpls eos",
+        "mpls label1, mpls exp1, mpls eos, mpls any",
         "one text, without unused entries",
     ),
     field("%ivrf", "ingress_vrf", "ingress_vrf_id", "ingress vrf", ""),

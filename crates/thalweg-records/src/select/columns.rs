@@ -188,6 +188,10 @@ impl FlowFields for FilterRow<'_> {
         Some(address.ip().unwrap_or_else(|| Ipv6Addr::from(address.0).into()))
     }
 
+    fn has_mpls_label(&self, label: u64) -> Option<bool> {
+        Some(self.block.mpls_labels[self.row].has(label as u32))
+    }
+
     fn text(&self, field: Field) -> Option<&str> {
         let FilterRow { block, row } = *self;
         let name = match field {

@@ -104,10 +104,13 @@ pub(super) struct Conversion<D: Dataset> {
 }
 
 impl<D: Dataset> Conversion<D> {
-    /// Opens a segment; `None` if it has another format or other columns.
-    pub(super) fn begin(paths: &Paths, stem: &Stem) -> io::Result<Option<Conversion<D>>> {
-        let Some(reader) = Reader::open::<D>(&paths.segment(stem))? else { return Ok(None) };
-        Ok(Some(Conversion { reader, file: Unpublished::create(paths, stem)?, batch: D::default() }))
+    /// Opens a segment.
+    ///
+    /// # Errors
+    /// If it cannot be read or has an unknown layout, or the file cannot be created.
+    pub(super) fn begin(paths: &Paths, stem: &Stem) -> io::Result<Conversion<D>> {
+        let reader = Reader::open::<D>(&paths.segment(stem))?.map_err(io::Error::other)?;
+        Ok(Conversion { reader, file: Unpublished::create(paths, stem)?, batch: D::default() })
     }
 
     /// Converts one block; returns `false` at the end.

@@ -16,19 +16,20 @@
 //! | module | contents |
 //! |---|---|
 //! | [`options`] | [`StoreOptions`] |
-//! | [`statistics`] | [`Statistics`], [`Lost`], [`Recovered`] |
+//! | [`statistics`] | [`Statistics`], [`Lost`], [`Recovered`], [`KeptSegment`] |
 //! | [`parquet`] | encodes columns as Parquet |
 //! | `appender` | queues rows |
 //! | `writer` | the thread: spool, files, full disks |
 //! | `files` | temporary files; converts segments to files |
 //! | `recovery` | recovers segments of an earlier run |
-//! | `spool` | segments: batches in blocks with length and checksum |
+//! | `spool`, `column_codec` | segments: batches in blocks with length and checksum; encoding of the columns |
 //! | `split` | separates IPv4 from other addresses |
 //! | `layout` | paths and names of files |
 //! | [`lookup`] | finds rows that were received at a given time |
 //! | `retention` | removes old files |
 
 mod appender;
+mod column_codec;
 pub(crate) mod files;
 pub(crate) mod layout;
 pub mod lookup;
@@ -57,7 +58,7 @@ use crate::schema::Dataset;
 
 pub use appender::{Appender, Commit};
 pub use options::StoreOptions;
-pub use statistics::{Lost, Recovered, Statistics};
+pub use statistics::{KeptSegment, Lost, Recovered, Statistics};
 
 use appender::Message;
 use writer::Writer;

@@ -1,7 +1,8 @@
 //! Recovers what an earlier run left in the spool: converts each segment to a file, once.
 //!
 //! A segment is removed after its file is durable under its final name. So a segment whose file exists is only removed.
-//! Any other is converted, up to the block that the crash tore.
+//! Any other is converted, up to the block that the crash tore. A segment of an unknown layout stays: the version of the
+//! program that wrote it can read it.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -14,7 +15,7 @@ use super::StoreError;
 use super::files::{Conversion, Paths, Published};
 use super::layout::{Stem, hours};
 use super::spool::{Contents, Reader};
-use super::statistics::Recovered;
+use super::statistics::{KeptSegment, Recovered};
 
 /// A segment whose file could not be written yet.
 pub(super) struct PendingSegment {
@@ -47,16 +48,19 @@ pub(super) fn recover<D: Dataset>(paths: &Paths, store: &str) -> Result<Found, S
         found.sequence = found.sequence.max(stem.sequence().saturating_add(1));
         found.recovered.segments += 1;
         let segment = paths.segment(&stem);
+        let contents = match Reader::contents::<D>(&segment).map_err(StoreError::io("read", &segment))? {
+            Ok(contents) => contents,
+            Err(unknown) => {
+                let reason = unknown.to_string();
+                found.recovered.kept.push(KeptSegment { path: segment, reason });
+                continue;
+            }
+        };
         if paths.file(&stem).exists() {
             found.recovered.already_written += 1;
             fs::remove_file(&segment).map_err(StoreError::io("remove", &segment))?;
             continue;
         }
-        let Some(contents) = Reader::contents::<D>(&segment).map_err(StoreError::io("read", &segment))?
-        else {
-            found.recovered.incompatible += 1;
-            continue;
-        };
         found.recovered.torn += u64::from(contents.torn > 0);
         found.recovered.torn_bytes += contents.torn;
         found.recover_segment::<D>(paths, stem, contents)?;
@@ -97,8 +101,7 @@ impl Found {
 }
 
 fn convert<D: Dataset>(paths: &Paths, stem: &Stem) -> io::Result<Published> {
-    let other = || io::Error::other("the segment has another format");
-    let mut conversion = Conversion::<D>::begin(paths, stem)?.ok_or_else(other)?;
+    let mut conversion = Conversion::<D>::begin(paths, stem)?;
     while conversion.step()? {}
     conversion.publish()
 }

@@ -1,5 +1,7 @@
 //! Counters of a store.
 
+use std::path::PathBuf;
+
 /// Counters of records since the store was opened: `records` + `recovered` = `queued` + `written` + `in_spool` + all of
 /// `lost`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,6 +18,8 @@ pub struct Statistics {
     pub spool_bytes: u64,
     /// Segments whose files could not be written yet; they are retried.
     pub pending_segments: u64,
+    /// Segments of an earlier run whose layout is unknown. They stay in the spool, and their records are not counted.
+    pub kept_segments: u64,
     /// Records in files.
     pub written: u64,
     /// Files written.
@@ -57,7 +61,7 @@ impl Lost {
 }
 
 /// What was recovered from the spool of an earlier run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recovered {
     /// Spool segments found.
     pub segments: u64,
@@ -75,6 +79,15 @@ pub struct Recovered {
     pub torn_bytes: u64,
     /// Unfinished files that were removed; their records are in segments.
     pub unfinished_files: u64,
-    /// Segments with other columns, which are left in place.
-    pub incompatible: u64,
+    /// Segments whose layout is unknown, which stay in the spool.
+    pub kept: Vec<KeptSegment>,
+}
+
+/// A segment that another version of the program wrote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptSegment {
+    /// Its path.
+    pub path: PathBuf,
+    /// Why it is not read.
+    pub reason: String,
 }

@@ -114,6 +114,7 @@ impl<D: Dataset> Writer<D> {
         statistics.in_spool = pending;
         statistics.spool_bytes = writer.pending.iter().map(|pending| pending.bytes).sum();
         statistics.pending_segments = writer.pending.len() as u64;
+        statistics.kept_segments = found.recovered.kept.len() as u64;
         statistics.written = found.recovered.records;
         statistics.files = found.recovered.files;
         statistics.bytes = found.bytes;
@@ -393,8 +394,7 @@ impl<D: Dataset> Writer<D> {
             return self.converted(Published { rows, bytes, saturated: 0, path });
         }
         match Conversion::begin(&self.paths, &first.stem) {
-            Ok(Some(conversion)) => self.conversion = Some(conversion),
-            Ok(None) => self.record_error(&path, &io::Error::other("its segment has another format")),
+            Ok(conversion) => self.conversion = Some(conversion),
             Err(error) => self.record_error(&path, &error),
         }
     }

@@ -2,13 +2,15 @@
 
 use std::str::FromStr;
 
+use thalweg_wire::nearest::nearest;
+
 use super::{Key, KeyColumn};
 
 /// A dimension: its name, its columns, and those of the other end with the name of the key.
 type Dimension = (&'static str, &'static [&'static str], Option<(&'static str, &'static str)>);
 
-/// The dimensions of `python/thalweg/dimensions.py`, in its order.
-const DIMENSIONS: [Dimension; 38] = [
+/// The dimensions of `python/thalweg/dimensions.py`, in its order, without `mpls-labels`: a stack is no number.
+const DIMENSIONS: [Dimension; 49] = [
     ("src", &["src"], None),
     ("dst", &["dst"], None),
     ("address", &["src"], Some(("dst", "address"))),
@@ -46,6 +48,17 @@ const DIMENSIONS: [Dimension; 38] = [
     ("src-country", &["src_country"], None),
     ("dst-country", &["dst_country"], None),
     ("country", &["src_country"], Some(("dst_country", "country"))),
+    ("tcp-flags", &["tcp_flags"], None),
+    ("icmp-type-code", &["icmp_type_code"], None),
+    ("src-prefix-length", &["src_prefix_length"], None),
+    ("dst-prefix-length", &["dst_prefix_length"], None),
+    ("post-tos", &["post_tos"], None),
+    ("min-ttl", &["min_ttl"], None),
+    ("max-ttl", &["max_ttl"], None),
+    ("flow-direction", &["flow_direction"], None),
+    ("flow-end-reason", &["flow_end_reason"], None),
+    ("observation-domain", &["exporter", "observation_domain_id"], None),
+    ("observation-point", &["exporter", "observation_point_id"], None),
     ("format", &["format"], None),
 ];
 
@@ -62,7 +75,7 @@ pub struct Dimensions {
 #[non_exhaustive]
 pub enum DimensionError {
     /// An unknown name.
-    #[error("invalid dimension {name:?}: expected one of {}", DIMENSIONS.map(|(name, ..)| name).join(", "))]
+    #[error("invalid dimension {name:?}: expected one of {}{}", DIMENSIONS.map(|(name, ..)| name).join(", "), suggestion(name))]
     Unknown {
         /// The name.
         name: String,
@@ -75,6 +88,11 @@ pub enum DimensionError {
     /// Two dimensions have the same column.
     #[error("duplicate column {0}")]
     Duplicate(&'static str),
+}
+
+fn suggestion(name: &str) -> String {
+    let known = DIMENSIONS.iter().map(|(name, ..)| *name);
+    nearest(name, known).map_or_else(String::new, |known| format!("; did you mean \"{known}\"?"))
 }
 
 impl Dimensions {
@@ -160,6 +178,9 @@ mod tests {
         assert!(
             message("scr").starts_with("invalid dimension \"scr\": expected one of src, dst, address, pair,")
         );
+        assert!(message("scr").ends_with("; did you mean \"src\"?"));
+        assert!(message("post_vlna").ends_with("; did you mean \"post-vlan\"?"));
+        assert!(message("weather").ends_with(", format"));
         assert!(message("").starts_with("invalid dimension \"\""));
         assert!(message("address,port").starts_with("only one of address, port, as, mac and country"));
         assert_eq!(message("src,pair"), "duplicate column src");

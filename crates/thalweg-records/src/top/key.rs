@@ -12,6 +12,8 @@ pub enum Value {
     Address(Address),
     /// A number, such as a port or an AS number.
     Number(u32),
+    /// A number of 64 bits, such as an observation point.
+    Count(u64),
     /// An export format.
     Format(Format),
     /// A MAC address, possibly empty.
@@ -26,6 +28,7 @@ impl Value {
         match self {
             Value::Address(address) => address.0,
             Value::Number(number) => number.into(),
+            Value::Count(number) => number.into(),
             Value::Format(format) => format as u128,
             Value::Mac(mac) => mac.number().into(),
             Value::Name(name) => name.number().into(),
@@ -39,6 +42,7 @@ enum Kind {
     Address(&'static Field<Address>),
     Short(&'static Field<i32>),
     Long(&'static Field<i64>),
+    Count(&'static Field<i64>),
     Format(&'static Field<Format>),
     Mac(&'static Field<Mac>),
     Name(&'static Field<Name>),
@@ -48,7 +52,7 @@ enum Kind {
 #[derive(Clone, Copy, Debug)]
 pub struct KeyColumn(Kind);
 
-const COLUMNS: [Kind; 34] = [
+const COLUMNS: [Kind; 44] = [
     Kind::Address(&field::EXPORTER),
     Kind::Format(&field::FORMAT),
     Kind::Address(&field::SRC),
@@ -83,10 +87,20 @@ const COLUMNS: [Kind; 34] = [
     Kind::Name(&field::SRC_COUNTRY),
     Kind::Name(&field::DST_COUNTRY),
     Kind::Short(&field::POST_TOS),
+    Kind::Short(&field::TCP_FLAGS),
+    Kind::Short(&field::ICMP_TYPE_CODE),
+    Kind::Short(&field::SRC_PREFIX_LENGTH),
+    Kind::Short(&field::DST_PREFIX_LENGTH),
+    Kind::Short(&field::MIN_TTL),
+    Kind::Short(&field::MAX_TTL),
+    Kind::Short(&field::FLOW_DIRECTION),
+    Kind::Short(&field::FLOW_END_REASON),
+    Kind::Long(&field::OBSERVATION_DOMAIN_ID),
+    Kind::Count(&field::OBSERVATION_POINT_ID),
 ];
 
-/// Length of the longest key in words: nine addresses and MAC addresses of two words, 25 numbers of half a word.
-pub(super) const MAX_WORDS: usize = 9 * 2 + 26 / 2;
+/// Length of the longest key in words: ten addresses, MAC addresses and counts of two words, 34 numbers of half a word.
+pub(super) const MAX_WORDS: usize = 10 * 2 + 34 / 2;
 
 impl KeyColumn {
     /// Returns the column with this name; `None` if it does not exist or cannot be grouped by.
@@ -101,7 +115,7 @@ impl KeyColumn {
         match self.0 {
             Kind::Address(field) => field.name,
             Kind::Short(field) => field.name,
-            Kind::Long(field) => field.name,
+            Kind::Long(field) | Kind::Count(field) => field.name,
             Kind::Format(field) => field.name,
             Kind::Mac(field) => field.name,
             Kind::Name(field) => field.name,
@@ -110,14 +124,14 @@ impl KeyColumn {
 
     /// Whether values have more than 32 bits.
     pub(super) fn is_wide(self) -> bool {
-        matches!(self.0, Kind::Address(_) | Kind::Mac(_))
+        matches!(self.0, Kind::Address(_) | Kind::Mac(_) | Kind::Count(_))
     }
 
     pub(super) fn check(self, schema: &Schema<'_>) -> Result<(), ReadError> {
         match self.0 {
             Kind::Address(field) => schema.find(field),
             Kind::Short(field) => schema.find(field),
-            Kind::Long(field) => schema.find(field),
+            Kind::Long(field) | Kind::Count(field) => schema.find(field),
             Kind::Format(field) => schema.find(field),
             Kind::Mac(field) => schema.find(field),
             Kind::Name(field) => schema.find(field),
@@ -129,7 +143,7 @@ impl KeyColumn {
         Ok(match self.0 {
             Kind::Address(field) => OpenColumn::Address(group.column(field)?),
             Kind::Short(field) => OpenColumn::Short(group.column(field)?),
-            Kind::Long(field) => OpenColumn::Long(group.column(field)?),
+            Kind::Long(field) | Kind::Count(field) => OpenColumn::Long(group.column(field)?),
             Kind::Format(field) => OpenColumn::Format(group.column(field)?),
             Kind::Mac(field) => OpenColumn::Mac(group.column(field)?),
             Kind::Name(field) => OpenColumn::Name(group.column(field)?),
@@ -141,6 +155,7 @@ impl KeyColumn {
         match self.0 {
             Kind::Address(_) => Value::Address(Address(bits)),
             Kind::Short(_) | Kind::Long(_) => Value::Number(bits as u32),
+            Kind::Count(_) => Value::Count(bits as u64),
             Kind::Format(_) => Value::Format(Format::ALL[bits as usize]),
             Kind::Mac(_) => Value::Mac(Mac::from_number(bits as u64)),
             Kind::Name(_) => Value::Name(Name::of_number(bits as u32)),

@@ -23,6 +23,7 @@ impl Value {
         match (self, other) {
             (Value::Address(one), Value::Address(other)) => one.to_string().cmp(&other.to_string()),
             (Value::Number(one), Value::Number(other)) => one.cmp(&other),
+            (Value::Count(one), Value::Count(other)) => one.cmp(&other),
             (Value::Name(one), Value::Name(other)) => one.text().cmp(other.text()),
             (Value::Mac(one), Value::Mac(other)) => one.cmp(&other),
             (Value::Format(one), Value::Format(other)) => one.name().cmp(other.name()),

@@ -61,6 +61,10 @@ fn value(record: &Record, column: KeyColumn) -> Value {
         "next_hop" => Value::Address(record.next_hop),
         "vlan_id" => Value::Number(record.vlan_id.into()),
         "post_vlan_id" => Value::Number(record.post_vlan_id.into()),
+        "tcp_flags" => Value::Number(record.tcp_flags.into()),
+        "min_ttl" => Value::Number(record.minimum_ttl.into()),
+        "observation_domain_id" => Value::Number(record.observation_domain_id),
+        "observation_point_id" => Value::Count(record.observation_point_id),
         "src_mac" => Value::Mac(record.source_mac),
         "dst_mac" => Value::Mac(record.destination_mac),
         "bgp_next_hop" => Value::Address(record.bgp_next_hop),
@@ -72,11 +76,12 @@ fn value(record: &Record, column: KeyColumn) -> Value {
 }
 
 /// Returns the sort key of a value: text by bytes, numbers by value.
-fn rank(value: &Value) -> (String, u32) {
+fn rank(value: &Value) -> (String, u64) {
     match value {
         Value::Address(address) => (address.to_string(), 0),
         Value::Format(format) => (format.name().to_owned(), 0),
-        Value::Number(number) => (String::new(), *number),
+        Value::Number(number) => (String::new(), (*number).into()),
+        Value::Count(number) => (String::new(), *number),
         Value::Mac(mac) => (mac.to_string(), 0),
         Value::Name(name) => (name.to_string(), 0),
     }

@@ -135,6 +135,7 @@ impl Metering {
         };
         if !self.worker_options.records {
             output.records.drain(..).for_each(|record| keep(&record));
+            output.ethernet.clear();
         }
         if !output.findings.is_empty() || output.records.len() >= min_records.max(1) {
             output.records.iter().for_each(keep);

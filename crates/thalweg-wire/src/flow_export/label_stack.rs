@@ -52,6 +52,11 @@ impl LabelStack {
         entries.iter().find(|entry| entry.is_bottom).map_or(0, |entry| entry.label)
     }
 
+    /// Whether it has a label, at any position.
+    pub fn has(&self, label: u32) -> bool {
+        self.0[..self.depth()].iter().any(|&entry| Label::of(entry).label == label)
+    }
+
     /// The number of entries up to the last one that is not all zeros.
     fn depth(&self) -> usize {
         MAX_LABELS - self.0.iter().rev().take_while(|entry| **entry == [0; 3]).count()
@@ -106,6 +111,8 @@ mod tests {
             (stack.bottom(), stack.entry(9), stack.entry(10)),
             (100, Label::default(), Label::default())
         );
+        assert_eq!([0, 16, 100, 1].map(|label| stack.has(label)), [true, true, true, false]);
+        assert!(!LabelStack::default().has(0));
         assert_eq!(LabelStack::default().to_string(), "");
         for text in ["1", "1-2", "1-2-0-0", "1048576-0-0", "1-8-0", "1-0-2", "x-0-0", &"1-0-0 ".repeat(11)] {
             assert_eq!(text.parse::<LabelStack>(), Err(()), "{text}");

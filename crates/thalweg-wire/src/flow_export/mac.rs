@@ -24,6 +24,12 @@ impl Mac {
         u64::from_be_bytes([0, 0, a, b, c, d, e, f])
     }
 
+    /// Returns its bytes as they are sent.
+    #[inline]
+    pub const fn to_be_bytes(self) -> [u8; 6] {
+        self.0
+    }
+
     /// Returns the address of a number; bits above 48 are ignored.
     #[inline]
     pub const fn from_number(number: u64) -> Mac {

@@ -74,6 +74,7 @@ struct Store {
     lost_spool_full: u64,
     lost_spool_failed: u64,
     lost_spool_damaged: u64,
+    kept_segments: u64,
     removed_files: u64,
     errors: u64,
     last_error: Option<String>,
@@ -233,23 +234,24 @@ fn figures(status: &Status) -> Figures {
             kafka_records,
             refused_connections: connections_refused,
         },
-        store: store(&report.flows, report.counters.written),
+        store: store(&report.flows, &report.counters),
         kafka: report.kafka.as_ref().map(kafka),
     }
 }
 
-fn store(flows: &store::Statistics, counters_written: u64) -> Store {
+fn store(flows: &store::Statistics, counters: &store::Statistics) -> Store {
     Store {
         queued: flows.queued,
         in_spool: flows.in_spool,
         written: flows.written,
         files: flows.files,
         bytes: flows.bytes,
-        counters_written,
+        counters_written: counters.written,
         lost_queue_full: flows.lost.queue_full,
         lost_spool_full: flows.lost.spool_full,
         lost_spool_failed: flows.lost.spool_failed,
         lost_spool_damaged: flows.lost.spool_damaged,
+        kept_segments: flows.kept_segments + counters.kept_segments,
         removed_files: flows.removed_files,
         errors: flows.errors,
         last_error: flows.last_error.clone(),

@@ -178,6 +178,13 @@ const METRICS: &[Metric<Report>] = &[
         read: |report, out| by_dataset(report, out, |store| store.in_spool),
     },
     Metric {
+        name: "thalweg_collect_store_kept_segments",
+        kind: Kind::Gauge,
+        labels: DATASET,
+        help: "Spool segments that another version of thalweg wrote in a layout unknown to this one. They stay in the spool.",
+        read: |report, out| by_dataset(report, out, |store| store.kept_segments),
+    },
+    Metric {
         name: "thalweg_collect_store_rows_lost_total",
         kind: Kind::Counter,
         labels: &["dataset", "reason"],

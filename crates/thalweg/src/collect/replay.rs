@@ -26,7 +26,7 @@ pub(super) fn run(request: CollectRequest, signals: &Signals) -> anyhow::Result<
         .map(|file| FileSource::open(file).with_context(|| format!("cannot read {}", file.display())));
     let sources = sources.collect::<anyhow::Result<Vec<_>>>()?;
     let mut replay = Replay::new(&request.process, ports, None)?;
-    print_recovered(replay.recovered());
+    print_recovered(&replay.recovered());
     let mut outcome = Outcome::Complete;
     for source in sources {
         if let Err(error) = read(source, &mut replay, &request, signals) {

@@ -65,7 +65,7 @@ pub fn run(request: CollectRequest) -> anyhow::Result<Outcome> {
     }
     let server = request.metrics.map(MetricsServer::start).transpose().context("cannot serve metrics")?;
     let process = CollectingProcess::start(request.process.clone(), None)?;
-    print_recovered(process.recovered());
+    print_recovered(&process.recovered());
     let mut collecting = CollectRun { process, request, server, signals, started: Instant::now() };
     collecting.print_listeners();
     let report = match collecting.request.show {
@@ -77,7 +77,7 @@ pub fn run(request: CollectRequest) -> anyhow::Result<Outcome> {
 }
 
 /// Prints what was recovered after a crash.
-pub(super) fn print_recovered(recovered: Recovered) {
+pub(super) fn print_recovered(recovered: &Recovered) {
     if recovered.records > 0 {
         console::note(format_args!(
             "thalweg: recovered {} records of a previous run",
@@ -89,6 +89,13 @@ pub(super) fn print_recovered(recovered: Recovered) {
             "lost {} bytes of incomplete records at the end of {} spool segments",
             grouped(recovered.torn_bytes),
             recovered.torn
+        ));
+    }
+    for kept in &recovered.kept {
+        console::warn(format_args!(
+            "kept {} unread: {}; collect with that version to write it to a file",
+            kept.path.display(),
+            kept.reason
         ));
     }
 }

@@ -52,6 +52,8 @@ const TABLE_ONLY: [&str; 8] = [
 const FLOWS_ONLY: [&str; 2] = [Export::ipfix, Export::records];
 /// Keys that apply only to IPFIX export.
 const IPFIX_ONLY: [&str; 2] = [Export::ipfix_times, Export::ipfix_ca_file];
+/// Keys that apply only to exported or stored flows.
+const RECORDS_ONLY: [&str; 1] = [Export::mac_addresses];
 /// Keys that apply only to measurement tasks.
 const TASKS_ONLY: [&str; 5] =
     [Tasks::memory, Tasks::window, Tasks::keep_windows, Tasks::sampling, Tasks::save_sketches];
@@ -173,6 +175,7 @@ pub fn resolve(
         save_sketches: resolution.tasks.save_sketches.clone().map(Into::into),
         export: resolution.export()?,
         records: resolution.records(),
+        mac_addresses: resolution.export.mac_addresses && resolution.has_table(),
         detector: resolution.detector()?,
         live: resolution.live()?,
         backend: resolution.live.backend.backend(),
@@ -228,10 +231,14 @@ impl Resolution<'_> {
             self.refuse_typed(&CFINF_ONLY, needs)?;
             self.refuse_typed(&FLOWS_ONLY, needs)?;
             self.refuse_typed(&IPFIX_ONLY, needs)?;
+            self.refuse_typed(&RECORDS_ONLY, needs)?;
             return self.refuse_typed(&DETECTORS_ONLY, needs);
         }
         if self.export.ipfix.is_none() {
             self.refuse_typed(&IPFIX_ONLY, "IPFIX export (--ipfix)")?;
+        }
+        if self.export.ipfix.is_none() && self.export.records.is_none() {
+            self.refuse_typed(&RECORDS_ONLY, "exported flow records (--ipfix or --records)")?;
         }
         let detector = self.detection.detector;
         if detector != DetectorName::SlidingWindow {

@@ -208,6 +208,10 @@ section! {
         ///
         /// Files are in flows/date=.../hour=..., as `thalweg collect` writes them. Each direction of a flow is one row.
         records: String [of::<String>()] or "no files" with flag("DIR").sample("records"),
+        /// Export and write MAC addresses.
+        ///
+        /// Those of the first packet in each direction of a flow. They take 25 bytes per flow. IPFIX then has a record for each direction.
+        mac_addresses: bool [Boolean] default "false" with flag("BOOL"),
     }
 }
 

@@ -391,7 +391,8 @@ fn name(values: &[Value]) -> String {
 fn key_value(value: &Value) -> KeyValue {
     match value {
         Value::Address(address) => KeyValue::Text(address.to_string()),
-        Value::Number(number) => KeyValue::Number(*number),
+        Value::Number(number) => KeyValue::Number((*number).into()),
+        Value::Count(number) => KeyValue::Number(*number),
         Value::Mac(mac) => KeyValue::Text(mac.to_string()),
         Value::Name(name) => KeyValue::Text(name.text().to_owned()),
         Value::Format(format) => KeyValue::Text(format.name().to_owned()),

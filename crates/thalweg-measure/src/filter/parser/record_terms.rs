@@ -36,41 +36,48 @@ impl MacSide {
     }
 }
 
+/// The largest MPLS label.
+const MAX_LABEL: u64 = 0xF_FFFF;
+
+/// The terms of labels, by position.
+const LABELS: [&str; 10] = [
+    "mpls label1",
+    "mpls label2",
+    "mpls label3",
+    "mpls label4",
+    "mpls label5",
+    "mpls label6",
+    "mpls label7",
+    "mpls label8",
+    "mpls label9",
+    "mpls label10",
+];
+
+/// The terms of experimental bits, by position.
+const EXPERIMENTAL: [&str; 10] = [
+    "mpls exp1",
+    "mpls exp2",
+    "mpls exp3",
+    "mpls exp4",
+    "mpls exp5",
+    "mpls exp6",
+    "mpls exp7",
+    "mpls exp8",
+    "mpls exp9",
+    "mpls exp10",
+];
+
 /// Returns term, subject and largest value of the word after `mpls`.
 fn mpls_subject(word: &str) -> Option<(Term, Subject, u64)> {
-    const LABELS: [&str; 10] = [
-        "mpls label1",
-        "mpls label2",
-        "mpls label3",
-        "mpls label4",
-        "mpls label5",
-        "mpls label6",
-        "mpls label7",
-        "mpls label8",
-        "mpls label9",
-        "mpls label10",
-    ];
-    const EXPERIMENTAL: [&str; 10] = [
-        "mpls exp1",
-        "mpls exp2",
-        "mpls exp3",
-        "mpls exp4",
-        "mpls exp5",
-        "mpls exp6",
-        "mpls exp7",
-        "mpls exp8",
-        "mpls exp9",
-        "mpls exp10",
-    ];
     let among = |names: [&'static str; 10]| {
         let position = names.iter().position(|name| name.strip_prefix("mpls ") == Some(word))?;
         Some((names[position], position as u8 + 1))
     };
     if word == "eos" {
-        return Some((Term::MplsEos, Subject::one("mpls eos", Field::MplsBottom), 0xF_FFFF));
+        return Some((Term::MplsEos, Subject::one("mpls eos", Field::MplsBottom), MAX_LABEL));
     }
     if let Some((name, position)) = among(LABELS) {
-        return Some((Term::MplsLabel, Subject::one(name, Field::MplsLabel(position)), 0xF_FFFF));
+        return Some((Term::MplsLabel, Subject::one(name, Field::MplsLabel(position)), MAX_LABEL));
     }
     let (name, position) = among(EXPERIMENTAL)?;
     Some((Term::MplsExp, Subject::one(name, Field::MplsExperimental(position)), 7))
@@ -139,12 +146,20 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses the rest of `mpls label1`, `mpls exp1` and `mpls eos`.
+    /// Parses the rest of `mpls label1`, `mpls exp1`, `mpls eos` and `mpls any`.
     pub(super) fn mpls(&mut self, first: &Token) -> Parsed<Expression> {
         let word = self.step();
-        let (term, subject, max) = match mpls_subject(&word.key) {
-            Some(found) => found,
-            None => return Err(self.expected("'label1' to 'label10', 'exp1' to 'exp10' or 'eos'", word)),
+        if word.key == "any" {
+            self.require(Term::MplsAny, "mpls any", first)?;
+            self.take(&["=", "==", "eq"]);
+            let word = self.step();
+            return self.number(word, MAX_LABEL).map(Expression::MplsAny);
+        }
+        let Some((term, subject, max)) = mpls_subject(&word.key) else {
+            let what = "'label1' to 'label10', 'exp1' to 'exp10', 'eos' or 'any'";
+            let names = LABELS.iter().chain(&EXPERIMENTAL).map(|name| name.trim_start_matches("mpls "));
+            let known: Vec<&str> = names.chain(["eos", "any"]).collect();
+            return Err(self.expected_one_of(what, word, &known));
         };
         self.require(term, subject.word, first)?;
         self.compared(subject, max)

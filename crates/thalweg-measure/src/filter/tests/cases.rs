@@ -163,6 +163,10 @@ impl FlowFields for Record {
         }
     }
 
+    fn has_mpls_label(&self, label: u64) -> Option<bool> {
+        Some(self.labels().has(label as u32))
+    }
+
     fn text(&self, field: Field) -> Option<&str> {
         Some(match field {
             Field::ExporterName => &self.exporter_name,

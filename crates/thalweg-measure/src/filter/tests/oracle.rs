@@ -306,7 +306,7 @@ fn flow() -> impl Strategy<Value = Record> {
 fn texts() -> impl Strategy<Value = String> {
     let words = "src dst or and not ( ) [ ] , in ip host net port as mask if proto tcp flags SA X any cheetah ipv4 next router \
                  bytes packets bps duration 10.0.0.1 10/8 2001:db8::/32 255.0.0.0 80 10k 0x1b > <= != = observation domain id \
-                 mac 2:0:0:0:0:1 in out vlan customer geo DE ttl min max fwdstat dropped mpls label1 exp2 eos ingress vrf name \
+                 mac 2:0:0:0:0:1 in out vlan customer geo DE ttl min max fwdstat dropped mpls label1 exp2 eos any ingress vrf name \
                  bgpnext prev xe-0/0/1 \"to\" 'a'* x* a\"b point";
     let words: Vec<&str> = words.split_whitespace().collect();
     prop::collection::vec(prop::sample::select(words), 0..24).prop_map(|words| words.join(" "))

@@ -213,9 +213,9 @@ impl FlowTable {
         let closed = entry.is(State::CLOSING) && (syn || quiet > self.options.linger);
         if idle || closed {
             observer.end(slot, |direction| self.key(slot, direction));
-            self.restart(slot, packet, direction, output);
+            self.restart(slot, packet, direction, output, observer);
         } else if packet.time - Timestamp(entry.first) >= self.options.active_timeout {
-            self.split(slot, EndReason::Active, output);
+            self.split(slot, EndReason::Active, output, observer);
         } else {
             return;
         }
@@ -224,10 +224,17 @@ impl FlowTable {
     }
 
     /// Restarts the slot for the next flow of the same 5-tuple; nothing is carried over.
-    fn restart(&mut self, slot: u32, packet: &Packet, direction: Direction, output: &mut Output) {
+    fn restart(
+        &mut self,
+        slot: u32,
+        packet: &Packet,
+        direction: Direction,
+        output: &mut Output,
+        observer: &mut impl Observer,
+    ) {
         let reason = self.entries[slot as usize].reason(EndReason::Idle);
         self.report_end(slot, output);
-        self.split(slot, reason, output);
+        self.split(slot, reason, output, observer);
         let entry = &mut self.entries[slot as usize];
         if let Some(detector) = &mut self.detector {
             detector.release(slot, &mut entry.track);
@@ -243,9 +250,15 @@ impl FlowTable {
     }
 
     /// Exports the counts since the last record.
-    pub(super) fn split(&mut self, slot: u32, reason: EndReason, output: &mut Output) {
+    pub(super) fn split(
+        &mut self,
+        slot: u32,
+        reason: EndReason,
+        output: &mut Output,
+        observer: &mut impl Observer,
+    ) {
         let record = self.record(slot, reason);
-        self.export(record, output);
+        self.export(slot, record, output, observer);
         let begun = self.start_time(slot).0;
         let entry = &mut self.entries[slot as usize];
         self.exported[slot as usize] = Exported { bytes: entry.bytes, packets: entry.packets, first: begun };
@@ -269,7 +282,7 @@ impl FlowTable {
         self.report_end(slot, output);
         let record = self.record(slot, reason);
         if record.packets() > 0 {
-            self.export(record, output);
+            self.export(slot, record, output, observer);
         }
         let entry = &mut self.entries[slot as usize];
         if let Some(detector) = &mut self.detector {
@@ -283,9 +296,16 @@ impl FlowTable {
         self.live -= 1;
     }
 
-    fn export(&mut self, record: FlowRecord, output: &mut Output) {
+    fn export(
+        &mut self,
+        slot: u32,
+        record: FlowRecord,
+        output: &mut Output,
+        observer: &mut impl Observer,
+    ) {
         self.counters.records[record.end_reason as usize] += 1;
         output.records.push(record);
+        observer.record(slot, self.entries[slot as usize].initiator(), output);
     }
 
     fn report_cheetah(

@@ -37,6 +37,7 @@ pub use options::{FlowTableError, FlowTableOptions};
 
 use super::ages::{Ages, SPAN};
 use super::entry::{Entry, Exported, State, V6Addresses, Words};
+use super::ethernet::FlowAddresses;
 use super::observer::Observer;
 use super::record::{EndReason, FlowRecord, Traffic};
 use super::top::Progress;
@@ -64,6 +65,8 @@ const NONE: u32 = u32::MAX;
 pub struct Output {
     /// Ended flows, or parts of flows.
     pub records: Vec<FlowRecord>,
+    /// The MAC addresses of each record, if an observer keeps them ([`FlowEthernet`](super::ethernet::FlowEthernet)).
+    pub ethernet: Vec<FlowAddresses>,
     /// Cheetahs that began or ended.
     pub findings: Vec<Finding>,
     /// By how much the clock of a live source was set back, if it was: all flows have ended.
@@ -492,7 +495,7 @@ impl FlowTable {
             self.note_end(slot);
         }
         if is_long {
-            self.split(slot, EndReason::Active, output);
+            self.split(slot, EndReason::Active, output, &mut ());
         }
     }
 

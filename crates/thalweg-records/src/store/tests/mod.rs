@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ::parquet::file::reader::{FileReader, SerializedFileReader};
 use ::parquet::record::RowAccessor;
-use thalweg_wire::flow_export::{Address, CounterBatch, Format, Record, RecordBatch};
+use thalweg_wire::flow_export::{Address, CounterBatch, CounterRecord, Format, Record, RecordBatch};
 use thalweg_wire::{Nanos, Timestamp};
 
 use crate::schema::Dataset;

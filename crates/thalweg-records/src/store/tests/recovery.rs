@@ -110,18 +110,111 @@ fn a_damaged_block_ends_its_spool_segment() {
     }
 }
 
+/// A segment that a collector of version 2 of the columns left after a crash, see `tests/data/version-2/README.md`.
+const VERSION_2: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/version-2/collect-20261129T171500-00000000.spool");
+
+/// Puts a segment into the spool of an empty directory, and returns its path.
+fn place(directory: &Path, name: &str, segment: &[u8]) -> PathBuf {
+    let spool = directory.join("spool/collect/flows");
+    fs::create_dir_all(&spool).unwrap();
+    fs::write(spool.join(name), segment).unwrap();
+    spool.join(name)
+}
+
 #[test]
-fn a_spool_segment_of_another_version_is_left_in_place() {
+fn a_spool_segment_of_the_previous_version_becomes_a_file_of_this_version() {
     let directory = tempfile::tempdir().unwrap();
-    let segment = crashed(directory.path(), 0..1000);
+    let bytes = fs::read(VERSION_2).unwrap();
+    // Format 2, version 2, 37 columns.
+    assert_eq!(bytes[8..16], [2, 0, 2, 0, 37, 0, 0, 0]);
+    place(directory.path(), "collect-20261129T171500-00000000.spool", &bytes);
+    let recovered = reopen(directory.path());
+    assert_eq!((recovered.segments, recovered.files, recovered.records), (1, 1, 200));
+    assert_eq!((recovered.torn, recovered.kept.len(), recovered.pending), (0, 0, 0));
+    assert!(segments(directory.path()).is_empty());
+    let mut expected: Vec<u64> = (1000..1100).flat_map(|octets| [octets, octets]).collect();
+    expected.sort();
+    assert_eq!(octets(directory.path()), expected);
+    let [file] = &visible(directory.path())[..] else { panic!("one file") };
+    let reader = SerializedFileReader::new(fs::File::open(file).unwrap()).unwrap();
+    let names: Vec<&str> = RecordBatch::columns().iter().map(|column| column.name).collect();
+    for (number, row) in reader.get_row_iter(None).unwrap().enumerate() {
+        let row = row.unwrap();
+        let fields: Vec<(&String, String)> =
+            row.get_column_iter().map(|(name, field)| (name, field.to_string())).collect();
+        assert_eq!(fields.iter().map(|(name, _)| *name).collect::<Vec<_>>(), names);
+        let number = number % 100;
+        let value = |name: &str| fields.iter().find(|(field, _)| *field == name).unwrap().1.as_str();
+        assert_eq!(value("src_as"), (64500 + number).to_string());
+        assert_eq!((value("sampling_interval"), value("tcp_flags")), ("100", "27"));
+        assert_eq!(value("vlan_id"), number.to_string());
+        assert_eq!(value("dst").contains("2001:db8::ffff"), number % 4 == 0);
+        assert!(fields[37..].iter().all(|(_, value)| matches!(value.as_str(), "0" | "\"\"")), "{fields:?}");
+    }
+}
+
+#[test]
+fn a_torn_spool_segment_of_the_previous_version_ends_at_its_last_complete_block() {
+    let directory = tempfile::tempdir().unwrap();
+    let bytes = fs::read(VERSION_2).unwrap();
+    place(directory.path(), "collect-20261129T171500-00000000.spool", &bytes[..bytes.len() - 1]);
+    let recovered = reopen(directory.path());
+    assert_eq!((recovered.torn, recovered.records), (1, 0));
+    assert_eq!(recovered.torn_bytes, bytes.len() as u64 - 17);
+}
+
+#[test]
+fn a_spool_segment_of_an_unknown_version_is_kept_named_and_counted() {
+    let made = tempfile::tempdir().unwrap();
+    let segment = crashed(made.path(), 0..1000);
+    let name = segment.file_name().unwrap().to_str().unwrap();
+    let bytes = fs::read(&segment).unwrap();
+    // The header's bytes of magic, format, version and number of columns.
+    for (at, expected) in [
+        (0, "it is not a spool segment"),
+        (8, "it has format 4 with version 3"),
+        (10, "with version 4 and 61 columns"),
+        (12, "with version 3 and 62 columns"),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let mut newer = bytes.clone();
+        newer[at] += 1;
+        let path = place(directory.path(), name, &newer);
+        let (mut store, recovered) = Store::open(StoreOptions::new(directory.path()), BEGIN).unwrap();
+        let [kept] = &recovered.kept[..] else { panic!("{recovered:?}") };
+        assert_eq!(kept.path, path);
+        assert!(kept.reason.contains(expected), "{}", kept.reason);
+        assert_eq!((recovered.segments, recovered.records, store.statistics().kept_segments), (1, 0, 1));
+        store.append(&rows(0..10, BEGIN), BEGIN);
+        assert_eq!(store.finish(BEGIN).written, 10);
+        // A file of the same name does not make it superfluous.
+        fs::create_dir_all(made.path().join("flows")).unwrap();
+        let [file] = &visible(directory.path())[..] else { panic!("one file") };
+        fs::rename(file, file.with_file_name(name).with_extension("parquet")).unwrap();
+        assert_eq!(reopen(directory.path()).kept.len(), 1);
+        assert_eq!(fs::read(&path).unwrap(), newer);
+    }
+}
+
+#[test]
+fn spool_segments_of_other_datasets_are_read_in_the_previous_format() {
+    let directory = tempfile::tempdir().unwrap();
+    let (mut store, _) = Store::<CounterBatch>::open(StoreOptions::new(directory.path()), BEGIN).unwrap();
+    let mut counters = CounterBatch::default();
+    counters.push(&CounterRecord { received_us: (BEGIN.0 / 1000) as i64, ..CounterRecord::default() });
+    store.append(&counters, BEGIN);
+    store.tick(BEGIN + seconds(1));
+    drop(store);
+    let spool = directory.path().join("spool/collect/interface-counters");
+    let entries = fs::read_dir(spool).unwrap().map(|entry| entry.unwrap().path());
+    let segment = entries.into_iter().find(|path| path.extension().is_some()).unwrap();
     let mut bytes = fs::read(&segment).unwrap();
-    bytes[10] += 1;
-    fs::write(&segment, &bytes).unwrap();
-    assert_eq!(reopen(directory.path()).incompatible, 1);
-    assert_eq!(fs::read(&segment).unwrap(), bytes);
-    let (mut store, _) = Store::open(StoreOptions::new(directory.path()), BEGIN).unwrap();
-    store.append(&rows(0..10, BEGIN), BEGIN);
-    assert_eq!(store.finish(BEGIN).written, 10);
+    // Their encoding has not changed.
+    bytes[8] = 2;
+    fs::write(&segment, bytes).unwrap();
+    let (_, recovered) = Store::<CounterBatch>::open(StoreOptions::new(directory.path()), BEGIN).unwrap();
+    assert_eq!((recovered.records, recovered.kept.len()), (1, 0));
 }
 
 /// A file blocks the partition's directory, so that no file can be written until it is removed.

@@ -204,6 +204,47 @@ fn tshark_decodes_our_ipfix() {
 }
 
 #[test]
+fn tshark_decodes_our_sparse_columns() {
+    if !is_installed("tshark", "--version") {
+        return skip("tshark is not installed");
+    }
+    let mac = |last| format!("02:00:5e:00:ab:{last:02x}").parse().unwrap();
+    let row = Record {
+        source_mac: mac(1),
+        destination_mac: mac(2),
+        post_source_mac: mac(3),
+        post_destination_mac: mac(4),
+        post_vlan_id: 4000,
+        customer_vlan_id: 12,
+        minimum_ttl: 3,
+        maximum_ttl: 64,
+        ingress_vrf_id: 7,
+        egress_vrf_id: 8,
+        bgp_next_hop: Address::v4(0xC000_0204),
+        ..one_way(1, true)[0]
+    };
+    for messages in [as_ipfix(&[row], ipfix::Times::Microseconds), as_netflow9(&[row])] {
+        let found = decode(&messages);
+        for (field, expected) in [
+            ("cflow.srcmac", "02:00:5e:00:ab:01"),
+            ("cflow.dstmac", "02:00:5e:00:ab:02"),
+            ("cflow.post_srcmac", "02:00:5e:00:ab:03"),
+            ("cflow.post_dstmac", "02:00:5e:00:ab:04"),
+            ("cflow.post_vlanid", "4000"),
+            ("cflow.dot1q_customer_vlan_id", "12"),
+            ("cflow.ttl_min", "3"),
+            ("cflow.ttl_max", "64"),
+            ("cflow.ingress_vrfid", "7"),
+            ("cflow.egress_vrfid", "8"),
+            ("cflow.bgpnexthop", "192.0.2.4"),
+        ] {
+            assert_eq!(found[field], [expected], "{field}");
+        }
+        assert!(!found.contains_key("_ws.malformed"));
+    }
+}
+
+#[test]
 fn tshark_decodes_netflow_of_synth() {
     if !is_installed("tshark", "--version") {
         return skip("tshark is not installed");

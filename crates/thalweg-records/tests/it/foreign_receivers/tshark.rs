@@ -11,7 +11,7 @@ use thalweg_wire::flow_export::encode::Messages;
 const LINKTYPE_USER0: u32 = 147;
 
 /// Fields to print. A field that a biflow record has twice is printed twice.
-const FIELDS: [&str; 11] = [
+const FIELDS: [&str; 22] = [
     "cflow.srcaddr",
     "cflow.srcaddrv6",
     "cflow.srcport",
@@ -22,6 +22,17 @@ const FIELDS: [&str; 11] = [
     "cflow.flowsexp",
     "cflow.notsent_flows",
     "cflow.ignore_packets",
+    "cflow.srcmac",
+    "cflow.dstmac",
+    "cflow.post_srcmac",
+    "cflow.post_dstmac",
+    "cflow.post_vlanid",
+    "cflow.dot1q_customer_vlan_id",
+    "cflow.ttl_min",
+    "cflow.ttl_max",
+    "cflow.ingress_vrfid",
+    "cflow.egress_vrfid",
+    "cflow.bgpnexthop",
     "_ws.malformed",
 ];
 

@@ -77,7 +77,7 @@ use std::net::{IpAddr, SocketAddr};
 
 pub use error::{DecodeError, DecodeErrorKind};
 pub use limits::Limits;
-pub use saved::SavedSession;
+pub use saved::{SavedNames, SavedSession};
 pub use statistics::{Counts, SourceStatistics, Totals, Transport};
 
 use held::Budget;

@@ -27,6 +27,15 @@ use super::template::SavedTemplate;
 use crate::flow_export::{Address, Format};
 use crate::time::Timestamp;
 
+/// Whether saved sessions contain names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SavedNames {
+    /// They do, as [`SavedSession::encode`] writes them.
+    Present,
+    /// They do not: an earlier version wrote them, which did not read names.
+    None,
+}
+
 /// A session over UDP, as saved by [`Decoder::saved`](super::Decoder::saved).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SavedSession {
@@ -84,16 +93,16 @@ impl SavedSession {
     ///
     /// # Errors
     /// If the bytes are not encoded sessions.
-    pub fn decode_all(bytes: &[u8]) -> Result<Vec<SavedSession>, DecodeErrorKind> {
+    pub fn decode_all(bytes: &[u8], names: SavedNames) -> Result<Vec<SavedSession>, DecodeErrorKind> {
         let mut reader = Reader::new("saved session", bytes);
         let mut sessions = Vec::new();
         while !reader.is_empty() {
-            sessions.push(SavedSession::decode(&mut reader)?);
+            sessions.push(SavedSession::decode(&mut reader, names)?);
         }
         Ok(sessions)
     }
 
-    fn decode(reader: &mut Reader<'_>) -> Result<SavedSession, DecodeErrorKind> {
+    fn decode(reader: &mut Reader<'_>, names: SavedNames) -> Result<SavedSession, DecodeErrorKind> {
         let offset = reader.offset();
         let address: IpAddr = match reader.u8()? {
             4 => reader.array::<4>()?.into(),
@@ -102,7 +111,8 @@ impl SavedSession {
         };
         let from = SocketAddr::new(address, reader.u16()?);
         let received = Timestamp(reader.u64()?);
-        let domains = (0..reader.u32()?).map(|_| SavedDomain::decode(reader)).collect::<Result<_, _>>()?;
+        let domains =
+            (0..reader.u32()?).map(|_| SavedDomain::decode(reader, names)).collect::<Result<_, _>>()?;
         Ok(SavedSession { from, received, domains })
     }
 }
@@ -123,7 +133,7 @@ impl SavedDomain {
         self.templates.iter().for_each(|template| encode_template(template, into));
     }
 
-    fn decode(reader: &mut Reader<'_>) -> Result<SavedDomain, DecodeErrorKind> {
+    fn decode(reader: &mut Reader<'_>, names: SavedNames) -> Result<SavedDomain, DecodeErrorKind> {
         let offset = reader.offset();
         let format = match reader.u8()? {
             number if number == Format::NetFlow9 as u8 => Format::NetFlow9,
@@ -141,7 +151,10 @@ impl SavedDomain {
         let last = LastMessage { received, uptime_ms, sequence: reader.u32()? };
         let system_init_ms = Some(i64::from_be_bytes(reader.array()?)).filter(|&ms| ms > 0);
         let sampling = Sampling::decode(reader)?;
-        let names = Names::decode(reader)?;
+        let names = match names {
+            SavedNames::Present => Names::decode(reader)?,
+            SavedNames::None => Names::default(),
+        };
         let templates = (0..reader.u32()?).map(|_| decode_template(reader)).collect::<Result<_, _>>()?;
         Ok(SavedDomain { key, last, system_init_ms, sampling, names, templates })
     }

@@ -18,8 +18,9 @@
 //! - `sampling_interval` is sent whenever it changes. Zero (unknown) cannot be sent: rows with zero get the last
 //!   interval.
 //! - An IPv4 flow without next hop gets 0.0.0.0, as routers send it.
-//! - The packet in a tunnel (the `inner_` columns), and the sparse columns (MAC addresses, MPLS labels, VRFs, ...) are not
-//!   sent, and counted ([`Misfits`]). Names and countries are not sent, because a collector derives them.
+//! - Sparse columns (MAC addresses, MPLS labels, VRFs, ...) have templates of their own, which are sent when the first row has
+//!   a value there. v5 has none of them. Names and countries are not sent, because a collector derives them.
+//! - The packet in a tunnel (the `inner_` columns) is not sent, and counted ([`Misfits`]).
 //! - v5 has no IPv6, VLANs, directions and end reasons, and narrower counters, interfaces, AS numbers and intervals.
 //!   Losses are counted ([`Misfits`]); a 32-bit AS number becomes AS_TRANS.
 //!

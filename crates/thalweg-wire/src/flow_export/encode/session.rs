@@ -109,6 +109,8 @@ pub(super) struct Session<D> {
     refresh: Option<Refresh>,
     /// The time when templates were last sent, and the number of messages since.
     templates_sent: Option<(Timestamp, u32)>,
+    /// Whether a row with details has been sent, and so their templates.
+    has_details: bool,
     /// The last sent sampling interval; 0: none.
     sampling_interval: u32,
     sequence: u32,
@@ -130,6 +132,7 @@ impl<D: Dialect> Session<D> {
             message_length: check_message_length(message_length)?,
             refresh,
             templates_sent: None,
+            has_details: false,
             sampling_interval: 0,
             sequence: 0,
             draft: Draft::default(),
@@ -162,6 +165,9 @@ impl<D: Dialect> Session<D> {
             Some(_) => Kind::of_biflow(record),
             None => Kind::of(record),
         };
+        if kind.is_detailed() && !self.has_details {
+            self.introduce_details(now, into);
+        }
         let length = kind.record_length(2 * self.dialect.time_length());
         let to = self.reserve(kind.template_id(), length, now, into);
         self.write_times(record, now, to);
@@ -171,7 +177,7 @@ impl<D: Dialect> Session<D> {
             Kind::write_reverse(reverse, to);
             self.draft.contents.count(reverse);
         }
-        self.misfits.values += u64::from(record.has_inner_packet()) + u64::from(record.has_sparse_values());
+        self.misfits.values += u64::from(record.has_inner_packet());
         self.draft.contents.count(record);
         self.draft.contents.flow_records += 1;
         self.draft.data_records += 1;
@@ -204,28 +210,58 @@ impl<D: Dialect> Session<D> {
         &mut into.bytes
     }
 
-    /// Starts a message, with templates if they are due.
+    /// Starts a message, with templates if they are due. Templates of details are in a message of their own, because not all
+    /// templates fit into the shortest message.
     fn begin(&mut self, now: Timestamp, into: &mut Messages) {
-        self.draft = Draft { is_begun: true, start: into.bytes.len(), ..Draft::default() };
-        into.bytes.resize(self.draft.start + D::HEADER_LENGTH, 0);
+        self.start(into);
         if !self.templates_are_due(now) {
             return;
         }
         self.templates_sent = Some((now, 0));
-        for kind in D::KINDS {
-            self.draft.open_set(D::TEMPLATE_SET, into);
-            let times = self.dialect.times();
-            into.bytes.extend_from_slice(&kind.template_id().to_be_bytes());
-            into.bytes.extend_from_slice(&(kind.fields(times).count() as u16).to_be_bytes());
-            kind.fields(times).for_each(|field| field.write(&mut into.bytes));
-            self.draft.records += 1;
-        }
+        self.write_templates(D::KINDS, into);
         self.dialect.write_options_templates(&mut self.draft, into);
         if self.sampling_interval != 0 {
             self.draft.open_set(SAMPLING_TEMPLATE, into);
             self.dialect.write_sampling(self.sampling_interval, &mut into.bytes);
             self.draft.records += 1;
             self.draft.data_records += 1;
+        }
+        if self.has_details {
+            self.begin_details(now, into);
+        }
+    }
+
+    /// Starts an empty message.
+    fn start(&mut self, into: &mut Messages) {
+        self.draft = Draft { is_begun: true, start: into.bytes.len(), ..Draft::default() };
+        into.bytes.resize(self.draft.start + D::HEADER_LENGTH, 0);
+    }
+
+    /// Sends the templates of rows with details, now and whenever templates are due.
+    #[cold]
+    fn introduce_details(&mut self, now: Timestamp, into: &mut Messages) {
+        self.has_details = true;
+        // Otherwise the next message has all templates.
+        if self.templates_sent.is_some() {
+            self.begin_details(now, into);
+        }
+    }
+
+    /// Completes the message, and starts one with the templates of details.
+    fn begin_details(&mut self, now: Timestamp, into: &mut Messages) {
+        self.finish(now, into);
+        self.start(into);
+        self.write_templates(&Kind::DETAILED, into);
+    }
+
+    fn write_templates(&mut self, kinds: &[Kind], into: &mut Messages) {
+        for kind in kinds {
+            self.draft.open_set(D::TEMPLATE_SET, into);
+            let times = self.dialect.times();
+            into.bytes.extend_from_slice(&kind.template_id().to_be_bytes());
+            into.bytes.extend_from_slice(&(kind.fields(times).count() as u16).to_be_bytes());
+            kind.fields(times).for_each(|field| field.write(&mut into.bytes));
+            self.draft.records += 1;
         }
     }
 

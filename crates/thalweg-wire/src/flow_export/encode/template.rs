@@ -6,7 +6,7 @@
 //!
 //! Element numbers are IANA's (RFC 7012), which equal those of v9 where v9 has them.
 
-use super::super::{Address, Record};
+use super::super::{Address, Mac, Record};
 
 /// The number of the first template (RFC 7011 section 3.4.1).
 const FIRST_TEMPLATE: u16 = 256;
@@ -133,6 +133,61 @@ group! {
     }
 }
 
+/// An entry of a stack of MPLS labels, as it is sent.
+#[derive(Clone, Copy)]
+struct LabelBytes([u8; 3]);
+
+impl LabelBytes {
+    const fn to_be_bytes(self) -> [u8; 3] {
+        self.0
+    }
+}
+
+group! {
+    /// Columns that few flows have a value in, except names and countries. A column without a value is sent as zeros.
+    Details of record {
+        56: Mac = record.source_mac,
+        80: Mac = record.destination_mac,
+        81: Mac = record.post_source_mac,
+        57: Mac = record.post_destination_mac,
+        59: u16 = record.post_vlan_id,
+        245: u16 = record.customer_vlan_id,
+        52: u8 = record.minimum_ttl,
+        53: u8 = record.maximum_ttl,
+        89: u8 = record.forwarding_status,
+        55: u8 = record.post_class_of_service,
+        70: LabelBytes = LabelBytes(record.mpls_labels.0[0]),
+        71: LabelBytes = LabelBytes(record.mpls_labels.0[1]),
+        72: LabelBytes = LabelBytes(record.mpls_labels.0[2]),
+        73: LabelBytes = LabelBytes(record.mpls_labels.0[3]),
+        74: LabelBytes = LabelBytes(record.mpls_labels.0[4]),
+        75: LabelBytes = LabelBytes(record.mpls_labels.0[5]),
+        76: LabelBytes = LabelBytes(record.mpls_labels.0[6]),
+        77: LabelBytes = LabelBytes(record.mpls_labels.0[7]),
+        78: LabelBytes = LabelBytes(record.mpls_labels.0[8]),
+        79: LabelBytes = LabelBytes(record.mpls_labels.0[9]),
+        234: u32 = record.ingress_vrf_id,
+        235: u32 = record.egress_vrf_id,
+        128: u32 = record.next_as,
+        129: u32 = record.previous_as,
+        138: u64 = record.observation_point_id,
+    }
+}
+
+group! {
+    /// The next hop in BGP of an IPv4 flow.
+    BgpV4 of record {
+        18: u32 = number_v4(record.bgp_next_hop),
+    }
+}
+
+group! {
+    /// The next hop in BGP of an IPv6 flow.
+    BgpV6 of record {
+        63: u128 = record.bgp_next_hop.0,
+    }
+}
+
 group! {
     /// The reverse direction of a biflow (RFC 5103): the fields that do not mirror the forward direction.
     Reverse of record {
@@ -157,15 +212,24 @@ pub(super) enum Kind {
     RoutedV6,
     BiflowV4,
     BiflowV6,
+    /// With [`Details`]. The templates before have numbers up to 265.
+    DetailedV4 = 44,
+    DetailedV6,
 }
 
 impl Kind {
     /// The templates of unidirectional flows.
     pub(super) const ONE_WAY: [Kind; 4] = [Kind::V4, Kind::V6, Kind::RoutedV4, Kind::RoutedV6];
 
+    /// The templates of rows with [`Details`], which are sent when the first such row is.
+    pub(super) const DETAILED: [Kind; 2] = [Kind::DetailedV4, Kind::DetailedV6];
+
     /// Returns the template for a single row.
     #[inline]
     pub(super) fn of(record: &Record) -> Kind {
+        if record.has_sparse_values() {
+            return if is_v4(record) { Kind::DetailedV4 } else { Kind::DetailedV6 };
+        }
         match (is_v4(record), is_routed(record)) {
             (true, false) => Kind::V4,
             (false, false) => Kind::V6,
@@ -184,13 +248,25 @@ impl Kind {
     }
 
     /// Returns the groups after the times, without the reverse direction.
-    const fn groups(self) -> [&'static [Field]; 3] {
+    const fn groups(self) -> &'static [&'static [Field]] {
         match self {
-            Kind::V4 | Kind::BiflowV4 => [EndsV4::FIELDS, Traffic::FIELDS, &[]],
-            Kind::V6 | Kind::BiflowV6 => [EndsV6::FIELDS, Traffic::FIELDS, &[]],
-            Kind::RoutedV4 => [EndsV4::FIELDS, Traffic::FIELDS, RoutingV4::FIELDS],
-            Kind::RoutedV6 => [EndsV6::FIELDS, Traffic::FIELDS, RoutingV6::FIELDS],
+            Kind::V4 | Kind::BiflowV4 => &[EndsV4::FIELDS, Traffic::FIELDS],
+            Kind::V6 | Kind::BiflowV6 => &[EndsV6::FIELDS, Traffic::FIELDS],
+            Kind::RoutedV4 => &[EndsV4::FIELDS, Traffic::FIELDS, RoutingV4::FIELDS],
+            Kind::RoutedV6 => &[EndsV6::FIELDS, Traffic::FIELDS, RoutingV6::FIELDS],
+            Kind::DetailedV4 => {
+                &[EndsV4::FIELDS, Traffic::FIELDS, RoutingV4::FIELDS, Details::FIELDS, BgpV4::FIELDS]
+            }
+            Kind::DetailedV6 => {
+                &[EndsV6::FIELDS, Traffic::FIELDS, RoutingV6::FIELDS, Details::FIELDS, BgpV6::FIELDS]
+            }
         }
+    }
+
+    /// Whether it is one of [`Kind::DETAILED`].
+    #[inline]
+    pub(super) const fn is_detailed(self) -> bool {
+        matches!(self, Kind::DetailedV4 | Kind::DetailedV6)
     }
 
     const fn is_biflow(self) -> bool {
@@ -205,6 +281,12 @@ impl Kind {
                 Kind::V6 => EndsV6::LENGTH + Traffic::LENGTH,
                 Kind::RoutedV4 => EndsV4::LENGTH + Traffic::LENGTH + RoutingV4::LENGTH,
                 Kind::RoutedV6 => EndsV6::LENGTH + Traffic::LENGTH + RoutingV6::LENGTH,
+                Kind::DetailedV4 => {
+                    Kind::RoutedV4.record_length(0) + Details::LENGTH + BgpV4::LENGTH
+                }
+                Kind::DetailedV6 => {
+                    Kind::RoutedV6.record_length(0) + Details::LENGTH + BgpV6::LENGTH
+                }
                 Kind::BiflowV4 => EndsV4::LENGTH + Traffic::LENGTH + times + Reverse::LENGTH,
                 Kind::BiflowV6 => EndsV6::LENGTH + Traffic::LENGTH + times + Reverse::LENGTH,
             }
@@ -216,20 +298,30 @@ impl Kind {
         let reverse_times = times.into_iter().take(if self.is_biflow() { times.len() } else { 0 });
         let reverse =
             reverse_times.chain(reverse.iter().copied()).map(|field| Field { is_reverse: true, ..field });
-        times.into_iter().chain(self.groups().into_iter().flatten().copied()).chain(reverse)
+        times.into_iter().chain(self.groups().iter().copied().flatten().copied()).chain(reverse)
     }
 
     /// Writes the fields after the times.
     #[inline]
     pub(super) fn write(self, record: &Record, to: &mut Vec<u8>) {
         match self {
-            Kind::V4 | Kind::RoutedV4 | Kind::BiflowV4 => to.extend_from_slice(&EndsV4::bytes(record)),
-            Kind::V6 | Kind::RoutedV6 | Kind::BiflowV6 => to.extend_from_slice(&EndsV6::bytes(record)),
+            Kind::V4 | Kind::RoutedV4 | Kind::BiflowV4 | Kind::DetailedV4 => to.extend_from_slice(&EndsV4::bytes(record)),
+            Kind::V6 | Kind::RoutedV6 | Kind::BiflowV6 | Kind::DetailedV6 => to.extend_from_slice(&EndsV6::bytes(record)),
         }
         to.extend_from_slice(&Traffic::bytes(record));
         match self {
             Kind::RoutedV4 => to.extend_from_slice(&RoutingV4::bytes(record)),
             Kind::RoutedV6 => to.extend_from_slice(&RoutingV6::bytes(record)),
+            Kind::DetailedV4 => {
+                to.extend_from_slice(&RoutingV4::bytes(record));
+                to.extend_from_slice(&Details::bytes(record));
+                to.extend_from_slice(&BgpV4::bytes(record));
+            }
+            Kind::DetailedV6 => {
+                to.extend_from_slice(&RoutingV6::bytes(record));
+                to.extend_from_slice(&Details::bytes(record));
+                to.extend_from_slice(&BgpV6::bytes(record));
+            }
             _ => {}
         }
     }
@@ -243,10 +335,11 @@ impl Kind {
 /// Whether all addresses of a row are IPv4.
 #[inline]
 fn is_v4(record: &Record) -> bool {
-    let next_hop = record.next_hop;
+    let is_v4_or_none = |address: Address| address.as_v4().is_some() || !address.is_some();
     record.source_address.as_v4().is_some()
         && record.destination_address.as_v4().is_some()
-        && (next_hop.as_v4().is_some() || !next_hop.is_some())
+        && is_v4_or_none(record.next_hop)
+        && is_v4_or_none(record.bgp_next_hop)
 }
 
 /// Whether a row has routing information.
@@ -278,5 +371,5 @@ pub(super) fn is_reverse(first: &Record, second: &Record) -> bool {
         packets: second.packets,
         ..*first
     };
-    first.biflow_direction == 1 && !is_routed(first) && *second == mirrored
+    first.biflow_direction == 1 && !is_routed(first) && !first.has_sparse_values() && *second == mirrored
 }

@@ -3,13 +3,13 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::flow_export::decode::SavedSession;
+use crate::flow_export::decode::{SavedNames, SavedSession};
 
 /// Encodes and decodes the sessions of a decoder.
 fn saved(run: &Run) -> Vec<SavedSession> {
     let mut bytes = Vec::new();
     run.decoder.saved().iter().for_each(|session| session.encode(&mut bytes));
-    let decoded = SavedSession::decode_all(&bytes).unwrap();
+    let decoded = SavedSession::decode_all(&bytes, SavedNames::Present).unwrap();
     assert_eq!(decoded, run.decoder.saved());
     decoded
 }
@@ -145,7 +145,7 @@ proptest! {
         bytes in prop::collection::vec(any::<u8>(), 0..300),
         damage in 0usize..100, value in any::<u8>(),
     ) {
-        let _ = SavedSession::decode_all(&bytes);
+        let _ = SavedSession::decode_all(&bytes, SavedNames::Present);
         let mut run = Run::new();
         run.take(&ipfix(0, 1, &[template_set(Format::Ipfix, 256, &[(1, 4), (8, 4)])]));
         let mut bytes = Vec::new();
@@ -153,7 +153,7 @@ proptest! {
         let at = damage % bytes.len();
         bytes[at] = value;
         let mut next = Run::new();
-        for session in SavedSession::decode_all(&bytes).unwrap_or_default() {
+        for session in SavedSession::decode_all(&bytes, SavedNames::Present).unwrap_or_default() {
             next.decoder.restore(session, NOW);
         }
         next.take(&ipfix(1, 1, &[octets_data(256, &[1, 2])]));

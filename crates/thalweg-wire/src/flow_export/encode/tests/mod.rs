@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::super::batch::UNKNOWN_DIRECTION;
 use super::super::decode::{Decoded, Decoder, Limits};
-use super::super::{Address, Format, Record, RecordBatch};
+use super::super::{Address, Format, LabelStack, Mac, Record, RecordBatch};
 use super::*;
 use crate::Timestamp;
 
@@ -165,6 +165,27 @@ fn rows_of(values: &BTreeMap<i32, u128>, time_us: impl Fn(u128) -> i64) -> Vec<R
         flow_direction: first(&[61]).map_or(UNKNOWN_DIRECTION, |direction| direction as u8),
         flow_end_reason: or_zero(&[136]) as u8,
         biflow_direction: or_zero(&[239]) as u8,
+        source_mac: Mac::from_number(or_zero(&[56]) as u64),
+        destination_mac: Mac::from_number(or_zero(&[80]) as u64),
+        post_source_mac: Mac::from_number(or_zero(&[81]) as u64),
+        post_destination_mac: Mac::from_number(or_zero(&[57]) as u64),
+        post_vlan_id: or_zero(&[59]) as u16,
+        customer_vlan_id: or_zero(&[245]) as u16,
+        minimum_ttl: or_zero(&[52]) as u8,
+        maximum_ttl: or_zero(&[53]) as u8,
+        forwarding_status: or_zero(&[89]) as u8,
+        post_class_of_service: or_zero(&[55]) as u8,
+        mpls_labels: LabelStack(std::array::from_fn(|position| {
+            let entry = or_zero(&[70 + position as i32]) as u32;
+            let [_, bytes @ ..] = entry.to_be_bytes();
+            bytes
+        })),
+        ingress_vrf_id: or_zero(&[234]) as u32,
+        egress_vrf_id: or_zero(&[235]) as u32,
+        next_as: or_zero(&[128]) as u32,
+        previous_as: or_zero(&[129]) as u32,
+        observation_point_id: or_zero(&[138]) as u64,
+        bgp_next_hop: address(18, 63),
         ..Record::default()
     };
     if !values.contains_key(&-1) {
@@ -233,6 +254,33 @@ prop_compose! {
     }
 }
 
+/// A row with sparse columns.
+fn detailed(row: impl Strategy<Value = Record>) -> impl Strategy<Value = Record> {
+    let words = any::<([u64; 5], [u16; 2], [u8; 4], [u32; 4])>();
+    (row, words, any::<[[u8; 3]; 10]>(), prop_oneof![Just(Address::NONE), an_address()]).prop_map(
+        |(row, (longs, shorts, bytes, numbers), labels, bgp_next_hop)| Record {
+            source_mac: Mac::from_number(longs[0]),
+            destination_mac: Mac::from_number(longs[1]),
+            post_source_mac: Mac::from_number(longs[2]),
+            post_destination_mac: Mac::from_number(longs[3]),
+            post_vlan_id: shorts[0],
+            customer_vlan_id: shorts[1],
+            minimum_ttl: bytes[0],
+            maximum_ttl: bytes[1],
+            forwarding_status: bytes[2],
+            post_class_of_service: bytes[3],
+            mpls_labels: LabelStack(labels),
+            ingress_vrf_id: numbers[0],
+            egress_vrf_id: numbers[1],
+            next_as: numbers[2],
+            previous_as: numbers[3],
+            observation_point_id: longs[4],
+            bgp_next_hop,
+            ..row
+        },
+    )
+}
+
 prop_compose! {
     /// A row of a flow in the last hour without routing information.
     fn plain()(
@@ -282,7 +330,7 @@ fn some_rows() -> impl Strategy<Value = Vec<Record>> {
         };
         vec![forward, reverse]
     });
-    let one_way = prop_oneof![plain(), routed()].prop_map(|row| vec![row]);
+    let one_way = prop_oneof![plain(), routed(), detailed(plain()), detailed(routed())].prop_map(|row| vec![row]);
     proptest::collection::vec(prop_oneof![3 => one_way, 1 => both_ways], 0..60)
         .prop_map(|rows| rows.into_iter().flatten().collect())
 }
@@ -300,8 +348,14 @@ fn expected(row: &Record, time: impl Fn(i64) -> i64) -> Record {
     let is_routed = routing != Record::default()
         || row.ingress_interface | row.egress_interface | row.source_as | row.destination_as != 0
         || row.source_prefix_length | row.destination_prefix_length != 0;
-    let zero = is_v4 && is_routed && row.next_hop == Address::NONE;
+    let is_detailed = row.has_sparse_values();
+    // IPv4 is sent as such if the next hops are not of IPv6.
+    let is_v4_or_none = |address: Address| address == Address::NONE || address.as_v4().is_some();
+    let is_v4 = is_v4 && is_v4_or_none(row.next_hop) && is_v4_or_none(row.bgp_next_hop);
+    let zero = is_v4 && (is_routed || is_detailed) && row.next_hop == Address::NONE;
+    let bgp_zero = is_v4 && is_detailed && row.bgp_next_hop == Address::NONE;
     Record {
+        bgp_next_hop: if bgp_zero { Address::v4(0) } else { row.bgp_next_hop },
         flow_start_us: time(row.flow_start_us),
         flow_end_us: time(row.flow_end_us),
         next_hop: if zero { Address::v4(0) } else { row.next_hop },
