@@ -97,7 +97,7 @@ mod tests {
     fn packet(second: u64, source: u32, destination: u32, macs: (u8, u8)) -> Packet {
         let key = FlowKey::v4(source, destination, 1, 1, thalweg_wire::Protocol::UDP);
         let ethernet = EthernetAddresses { source: mac(macs.0), destination: mac(macs.1) };
-        Packet { time: Timestamp(second * SECOND), ethernet, ..crate::meter::ethernet::tests::template(key) }
+        Packet { time: Timestamp(second * SECOND), ethernet, ..template(key) }
     }
 
     fn template(key: FlowKey) -> Packet {
