@@ -104,7 +104,9 @@ def test_stacks_of_labels_are_grouped_by_duckdb(engine_of: EngineOf, path: Path)
     assert sorted(native.to_pyarrow()["mpls_labels"].to_pylist()) == ["", "16-0-0 100-5-1", "16-0-1"]
 
 
-@pytest.mark.parametrize("by", [*(name for name in DIMENSIONS if name != "mpls-labels"), "pair,port,protocol", "exporter,address", "as,format,vlan,next-hop"])
+@pytest.mark.parametrize(
+    "by", [*(name for name in DIMENSIONS if name != "mpls-labels"), "pair,port,protocol", "exporter,address", "as,format,vlan,next-hop"]
+)
 def test_every_dimension_matches_duckdb(engine_of: EngineOf, path: Path, by: str) -> None:
     for order, limit in zip(ORDERS, (None, 3, 7), strict=True):
         native, duckdb = answers(engine_of, path, by=by, order=order, limit=limit)

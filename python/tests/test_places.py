@@ -118,7 +118,7 @@ def test_the_command_line_has_the_options_of_collect(source: Path, capsys: pytes
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--mmdb", "/nonexistent.mmdb"], "/nonexistent.mmdb"),
+        (["--mmdb", "/nonexistent.mmdb"], "--mmdb: /nonexistent.mmdb: No such file or directory"),
         (["--mmdb", __file__], "test_places.py: expected a database in MMDB format (GeoLite2, DB-IP, IPinfo)"),
         (["--mmdb-replace-as"], "--mmdb-replace-as: needs --mmdb"),
     ],

@@ -6,6 +6,7 @@ databases of today fill what it lacks.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,7 +26,7 @@ _ENDS = ("src", "dst")
 
 
 class PlaceError(QuestionError):
-    """A file that is no database, or no way to read one."""
+    """A file that cannot be read or is no database, or no way to read one."""
 
 
 class Places:
@@ -38,8 +39,7 @@ class Places:
             replace_as: AS numbers of the databases replace those of records.
 
         Raises:
-            PlaceError: If a file is no database, or the package was installed without compiled code.
-            OSError: If a file cannot be read.
+            PlaceError: If a file cannot be read or is no database, or the package was installed without compiled code.
         """
         try:
             from thalweg import _native
@@ -47,6 +47,9 @@ class Places:
             raise PlaceError("--mmdb: databases need the compiled part of the package, which is not installed") from None
         try:
             self._databases = _native.GeoDatabases([str(path) for path in paths])
+        except OSError as error:
+            reason = error.strerror if error.errno is None else os.strerror(error.errno)
+            raise PlaceError(f"--mmdb: {error.filename}: {reason}") from None
         except ValueError as error:
             raise PlaceError(f"--mmdb: {error}") from None
         self._replaces_as = replace_as
