@@ -108,6 +108,7 @@ fn watch_options(file: PathBuf) -> WatchOptions {
         capture_filter: None,
         flow_filter: FlowFilter::default(),
         decapsulate: false,
+        mac_addresses: false,
         duration: None,
         flow_table: FlowTableOptions::default(),
         threshold: CheetahThreshold::default(),
