@@ -251,8 +251,8 @@ fn the_reference_page_has_every_column_with_its_type() {
     ] {
         assert!(page.contains(line), "{line}");
     }
-    // Those of the four tables, of both series, and of the table of a sweep.
-    assert_eq!(page.matches("\n| `").count(), 11 + 6 + 9 + 3 + 25 + 16 + 14 + 6);
+    // Those of the four tables, of the three series, and of the table of a sweep.
+    assert_eq!(page.matches("\n| `").count(), 11 + 6 + 9 + 3 + 25 + 16 + 16 + 14 + 6);
 }
 
 /// With pandas, if installed: missing values, sums and the pivot of the guide.

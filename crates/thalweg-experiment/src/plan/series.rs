@@ -122,9 +122,12 @@ pub(super) fn queue_series(
         None => all(),
     };
     let Some(interval) = entry.interval else {
-        let set = [Key::ports, Key::classes].into_iter().find(|key| entry.is_set(key));
         let refuse = |key| Err(entry.refuse(key, "no queue is sampled: add interval = \"100us\""));
-        return set.map_or(Ok(None), refuse);
+        return match (&entry.ports, entry.classes) {
+            (Some(_), _) => refuse(Key::ports),
+            (None, true) => refuse(Key::classes),
+            (None, false) => Ok(None),
+        };
     };
     let interval_slots = stage.clock.slots_in(interval).max(1);
     Ok(Some(QueueSeriesPlan { interval_slots, ports: found, classes: entry.classes }))

@@ -36,7 +36,7 @@ const COLUMNS: [(&str, bool, Option<SortBy>); 10] = [
     ("peer", false, None),
     ("by", false, None),
     ("util", true, Some(SortBy::Utilisation)),
-    ("", false, None),
+    ("", false, Some(SortBy::Utilisation)),
     ("rate", true, Some(SortBy::Rate)),
     ("of", true, None),
     ("flows", true, Some(SortBy::Flows)),
