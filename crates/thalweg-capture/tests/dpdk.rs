@@ -18,6 +18,8 @@ use thalweg_capture::dpdk::{DpdkError, DpdkOptions, DpdkSource};
 use thalweg_capture::file::FileSource;
 use thalweg_capture::live::LinkState;
 use thalweg_capture::{CaptureError, Opened, Readers, Spec, open};
+use thalweg_linux::privileges::drop_thread_capabilities;
+use thalweg_linux::socket::Socket;
 use thalweg_wire::{Batch, Source};
 
 const ONE: NonZeroUsize = NonZeroUsize::MIN;
@@ -219,6 +221,59 @@ fn a_port_ends_when_its_interface_is_deleted() {
         }
     };
     assert!(matches!(error, DpdkError::Removed { .. }), "{error}");
+}
+
+#[test]
+fn promiscuous_mode_ends_with_the_port_also_without_capabilities() {
+    let name = format!("twp{}", std::process::id() % 100_000);
+    if !ip(&["link", "add", &name, "type", "veth", "peer", "name", &format!("{name}p")]) {
+        return skip::skip("needs root and ip(8) to make interfaces");
+    }
+    let _interface = Interface(name.clone());
+    assert!(ip(&["link", "set", &name, "up"]));
+    let is_promiscuous = || {
+        let flags = Socket::for_ioctls().unwrap().interface_flags(&name).unwrap();
+        flags & libc::IFF_PROMISC != 0
+    };
+    let open_and_close = |number: u32| {
+        let options = DpdkOptions::new(format!("net_af_packet{number},iface={name}"));
+        let reader = std::thread::spawn(move || {
+            let source = DpdkSource::open_group(&options, ONE).unwrap().pop().unwrap();
+            drop_thread_capabilities().unwrap();
+            source
+        });
+        let source = reader.join().unwrap();
+        let while_open = is_promiscuous();
+        let closer = std::thread::spawn(move || {
+            drop_thread_capabilities().unwrap();
+            drop(source);
+        });
+        closer.join().unwrap();
+        (while_open, is_promiscuous())
+    };
+    assert_eq!(open_and_close(3), (true, false));
+    assert!(ip(&["link", "set", &name, "promisc", "on"]));
+    assert_eq!(open_and_close(4), (true, true), "somebody else wants it");
+}
+
+#[test]
+fn frames_as_long_as_the_device_was_told_are_whole() {
+    let Some(network) = Network::new() else { return };
+    network.ip_reader(&["link", "set", "twl0", "mtu", "9000"]);
+    network.ip_sender(&["link", "set", "twl1", "mtu", "9000"]);
+    let long = network.frame(&[0x88, 0xb5], 5_000);
+    let frames = network.in_reader(|| {
+        let device = "net_af_packet5,iface=twl0,framesz=16384,blocksz=65536,framecnt=64";
+        let options = DpdkOptions { snap_length: 65_535, ..DpdkOptions::new(device) };
+        let mut source = DpdkSource::open_group(&options, ONE).unwrap().pop().unwrap();
+        network.send_frame(&long);
+        of_port(&mut source, usize::MAX)
+    });
+    assert!(
+        frames.contains(&(long.len() as u32, long)),
+        "{:?}",
+        frames.iter().map(|seen| seen.0).collect::<Vec<_>>()
+    );
 }
 
 #[test]

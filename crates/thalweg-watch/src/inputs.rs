@@ -26,6 +26,10 @@ const ROTATED: &str = ".pcap";
 /// The environment variable with the options of DPDK's EAL.
 const EAL_VARIABLE: &str = "THALWEG_DPDK_EAL";
 
+/// What is lost with DPDK's driver for Linux interfaces.
+const AF_PACKET_DRIVER: &str = "the driver reassembles IPv4 fragments, and counts frames longer than its buffers as cut; \
+                                the interface itself has neither limit";
+
 /// The default backend, which needs no notice: the host still receives its packets.
 const DEFAULT_BACKEND: Option<Backend> = Some(Backend::AfPacket);
 
@@ -157,6 +161,9 @@ impl Inputs {
                 let readers = Readers::Workers(workers);
                 let Opened { sources, .. } =
                     open(&Spec::Dpdk { options: dpdk_options(device, options), readers })?;
+                if device.starts_with("net_af_packet") {
+                    notices.push(format!("{name}: {AF_PACKET_DRIVER}"));
+                }
                 let mtu = LinkMtu::Unknown;
                 rings.extend(sources.into_iter().map(|source| Input { name: name.clone(), mtu, source }));
                 continue;

@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::error::DpdkError;
 use super::ffi::{self, Failure};
+use super::keeper;
 use super::options::DpdkOptions;
 
 /// The state of the EAL of this process.
@@ -18,6 +19,12 @@ enum Eal {
     /// It did not start, for this reason.
     Failed(String),
 }
+
+/// Hides messages that are no errors, so that the first one is the reason of a failure.
+const ERRORS_ONLY: &str = "--log-level=error";
+
+/// Bytes in free huge pages with which a port of one queue can be opened; with fewer, normal memory is used.
+const ENOUGH_HUGE_PAGES: u64 = 64 << 20;
 
 static EAL: Mutex<Eal> = Mutex::new(Eal::New);
 
@@ -38,32 +45,33 @@ pub(super) fn start(options: &DpdkOptions) -> Result<(), DpdkError> {
     }
     let text = options.eal.clone().unwrap_or_else(|| default_options(options.is_virtual()));
     match ffi::start(&arguments(&text)?) {
-        Ok(()) => {
-            *eal = Eal::Running(text);
-            Ok(())
-        }
+        Ok(()) => *eal = Eal::Running(text),
         Err(Failure { reason }) => {
             *eal = Eal::Failed(reason.clone());
-            Err(DpdkError::Start { options: text, reason })
+            return Err(DpdkError::Start { options: text, reason });
         }
     }
+    keeper::start().map_err(|error| DpdkError::StartedBefore { reason: error.to_string() })
 }
 
-/// Splits options into the arguments of a program.
+/// Splits options into the arguments of a program. DPDK reports errors only, unless they say otherwise.
 fn arguments(options: &str) -> Result<Vec<CString>, DpdkError> {
-    let words = std::iter::once("thalweg").chain(options.split_whitespace());
-    words.map(CString::new).collect::<Result<_, _>>().map_err(|_| DpdkError::BadOption {
-        option: "EAL options",
-        value: format!("{options:?}"),
-        expected: "text without zero bytes",
-    })
+    let bad =
+        |expected| DpdkError::BadOption { option: "EAL options", value: format!("{options:?}"), expected };
+    // DPDK would end the process.
+    if options.split_whitespace().any(|word| matches!(word, "-h" | "--help" | "-v" | "--version")) {
+        return Err(bad("options that start DPDK, without --help and --version"));
+    }
+    let words = ["thalweg", ERRORS_ONLY].into_iter().chain(options.split_whitespace());
+    words.map(CString::new).collect::<Result<_, _>>().map_err(|_| bad("text without zero bytes"))
 }
 
 /// Returns the options if none are given.
 fn default_options(is_virtual: bool) -> String {
-    let mut options = format!("--lcores=0@({}) --no-telemetry --log-level=error", allowed_cpus());
-    // Neither leaves files that another DPDK process would use.
-    options.push_str(if has_huge_pages() { " --in-memory" } else { " --no-huge --no-shconf -m 512" });
+    let mut options = format!("--lcores=0@({}) --no-telemetry", allowed_cpus());
+    // Neither leaves files that another DPDK process would use. Normal memory is taken when it is first used.
+    let has_huge_pages = free_huge_pages() >= ENOUGH_HUGE_PAGES;
+    options.push_str(if has_huge_pages { " --in-memory" } else { " --no-huge --no-shconf -m 1024" });
     if is_virtual {
         options.push_str(" --no-pci");
     }
@@ -77,11 +85,15 @@ fn allowed_cpus() -> String {
     listed.map_or_else(|| "0".to_owned(), |list| list.trim().to_owned())
 }
 
-/// Whether a huge page of any size is free.
-fn has_huge_pages() -> bool {
-    let Ok(sizes) = fs::read_dir("/sys/kernel/mm/hugepages") else { return false };
-    sizes.flatten().any(|size| {
-        let free = fs::read_to_string(size.path().join("free_hugepages")).unwrap_or_default();
-        free.trim().parse::<u64>().is_ok_and(|free| free > 0)
-    })
+/// Returns the bytes in free huge pages of all sizes.
+fn free_huge_pages() -> u64 {
+    let Ok(sizes) = fs::read_dir("/sys/kernel/mm/hugepages") else { return 0 };
+    let free = sizes.flatten().filter_map(|size| {
+        // hugepages-2048kB
+        let name = size.file_name().into_string().ok()?;
+        let kilobytes: u64 = name.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse().ok()?;
+        let free = fs::read_to_string(size.path().join("free_hugepages")).ok()?;
+        Some(1024 * kilobytes * free.trim().parse::<u64>().ok()?)
+    });
+    free.sum()
 }

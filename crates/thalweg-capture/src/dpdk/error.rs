@@ -68,7 +68,7 @@ pub enum DpdkError {
         options: String,
     },
     /// The device cannot be used.
-    #[error("cannot open dpdk:{device}: {reason}{}", hint(.device))]
+    #[error("cannot open dpdk:{device}: {reason}{}", hint(.device, .reason))]
     Open {
         /// The device.
         device: String,
@@ -96,8 +96,14 @@ pub enum DpdkError {
     Filter(#[from] FilterError),
 }
 
-/// Returns what was probably meant, if the device is a network interface or names no driver that is known.
-fn hint(device: &str) -> String {
+/// Returns what to do, or what was probably meant if the device is a network interface or names no driver that is known.
+fn hint(device: &str, reason: &str) -> String {
+    if reason.contains("Cannot allocate memory") {
+        return "; give DPDK more memory, such as THALWEG_DPDK_EAL='--no-huge --no-pci -m 4096'".to_owned();
+    }
+    if reason.contains("AF_PACKET socket") || reason.contains("Operation not permitted") {
+        return "; the device needs CAP_NET_RAW and CAP_NET_ADMIN, so run as root".to_owned();
+    }
     if interface_names().iter().any(|name| name == device) {
         return format!(" (did you mean dpdk:net_af_packet0,iface={device}?)");
     }

@@ -4,8 +4,11 @@
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::io;
+use std::marker::PhantomData;
 use std::ptr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::keeper;
 
 /// Bytes for the messages of DPDK about one call.
 const LOG_LENGTH: usize = 4096;
@@ -20,7 +23,9 @@ fn control() -> MutexGuard<'static, ()> {
 /// What opening a port needs.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub(super) struct PortRequest {
+pub(super) struct PortRequest<'a> {
+    /// The device with its arguments.
+    pub(super) device: DeviceName<'a>,
     /// The number of queues to receive on, where the device leaves the choice.
     pub(super) readers: u16,
     /// The number of packets that each queue can hold.
@@ -28,13 +33,28 @@ pub(super) struct PortRequest {
     pub(super) promiscuous: bool,
 }
 
+/// A C string.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DeviceName<'a>(*const c_char, PhantomData<&'a CStr>);
+
+impl<'a> From<&'a CStr> for DeviceName<'a> {
+    fn from(name: &'a CStr) -> Self {
+        DeviceName(name.as_ptr(), PhantomData)
+    }
+}
+
 /// The maximum number of packet sockets of a port.
 const MAX_SOCKETS: usize = 16;
 
 /// An open port, closed when dropped.
-#[repr(C)]
 #[derive(Debug)]
-pub(super) struct OpenPort {
+pub(super) struct OpenPort(PortState);
+
+/// What the C code keeps of a port.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+struct PortState {
     /// The packet buffers, only used by the C code.
     pool: *mut c_void,
     /// The index of the network interface behind the port; 0 if it has none.
@@ -44,6 +64,8 @@ pub(super) struct OpenPort {
     /// The packet sockets of the driver, which are its own.
     socket_count: u32,
     sockets: [c_int; MAX_SOCKETS],
+    /// Whether closing it ends promiscuous mode.
+    made_promiscuous: bool,
 }
 
 /// A received packet.
@@ -78,13 +100,12 @@ pub(super) struct Failure {
 unsafe extern "C" {
     fn thalweg_dpdk_start(argc: c_int, argv: *mut *mut c_char, log: *mut c_char, log_length: usize) -> c_int;
     fn thalweg_dpdk_open(
-        device: *const c_char,
-        request: *const PortRequest,
-        open: *mut OpenPort,
+        request: *const PortRequest<'_>,
+        open: *mut PortState,
         log: *mut c_char,
         log_length: usize,
     ) -> c_int;
-    fn thalweg_dpdk_close(open: *mut OpenPort);
+    fn thalweg_dpdk_close(open: *mut PortState);
     fn thalweg_dpdk_receive(
         port: u16,
         queue: u16,
@@ -94,14 +115,14 @@ unsafe extern "C" {
         max: u16,
     ) -> u16;
     fn thalweg_dpdk_leave();
-    fn thalweg_dpdk_drops(open: *const OpenPort, drops: *mut Drops);
+    fn thalweg_dpdk_drops(open: *const PortState, drops: *mut Drops);
     fn thalweg_dpdk_link(port: u16) -> c_int;
 }
 
 // SAFETY: DPDK's ports may be used by any thread; only the pool's address makes the type not `Send` by itself.
-unsafe impl Send for OpenPort {}
+unsafe impl Send for PortState {}
 // SAFETY: the methods that take `&self` call functions that may run at the same time, `receive` on different queues.
-unsafe impl Sync for OpenPort {}
+unsafe impl Sync for PortState {}
 
 /// Starts the EAL of this process. To be called once.
 pub(super) fn start(arguments: &[CString]) -> Result<(), Failure> {
@@ -126,39 +147,32 @@ pub(super) fn leave() {
 
 impl OpenPort {
     /// Attaches a device and starts its port. The EAL must have been started.
-    pub(super) fn open(device: &CStr, request: PortRequest) -> Result<OpenPort, Failure> {
-        let mut open = OpenPort {
+    pub(super) fn open(request: PortRequest<'_>) -> Result<OpenPort, Failure> {
+        let mut open = PortState {
             pool: ptr::null_mut(),
             interface: 0,
             port: 0,
             queues: 0,
             socket_count: 0,
             sockets: [0; MAX_SOCKETS],
+            made_promiscuous: false,
         };
         let mut log = [0_u8; LOG_LENGTH];
         let _control = control();
-        // SAFETY: the pointers are to a C string and to values of the types of the C code; the log has the given length.
-        let status = unsafe {
-            thalweg_dpdk_open(device.as_ptr(), &request, &mut open, log.as_mut_ptr().cast(), log.len())
-        };
-        match succeeded(status, &log) {
-            Ok(()) => Ok(open),
-            Err(failure) => {
-                // The C code has left nothing to close.
-                std::mem::forget(open);
-                Err(failure)
-            }
-        }
+        // SAFETY: the pointers are to values of the types of the C code, one with a C string; the log has the given length.
+        let status = unsafe { thalweg_dpdk_open(&request, &mut open, log.as_mut_ptr().cast(), log.len()) };
+        // After a failure the C code has left nothing to close.
+        succeeded(status, &log).map(|()| OpenPort(open))
     }
 
     /// Returns the number of queues to receive on.
     pub(super) fn queues(&self) -> u16 {
-        self.queues
+        self.0.queues
     }
 
     /// Returns the index of the network interface behind the port, if there is one.
     pub(super) fn interface(&self) -> Option<i32> {
-        i32::try_from(self.interface).ok().filter(|&index| index > 0)
+        i32::try_from(self.0.interface).ok().filter(|&index| index > 0)
     }
 
     /// Receives packets of a queue, which no other thread may do at the same time: the caller owns the queue. The packet i is in the
@@ -172,11 +186,11 @@ impl OpenPort {
         packets: &mut [Received],
     ) -> usize {
         let max = packets.len().min(bytes.len() / stride).min(usize::from(u16::MAX)) as u16;
-        assert!(queue < self.queues, "a queue of this port");
+        assert!(queue < self.0.queues, "a queue of this port");
         // SAFETY: the C code writes at most `max` packets and as many parts of `stride` bytes, which both slices have.
         let received = unsafe {
             let (bytes, packets) = (bytes.as_mut_ptr(), packets.as_mut_ptr());
-            thalweg_dpdk_receive(self.port, queue, bytes, stride as u32, packets, max)
+            thalweg_dpdk_receive(self.0.port, queue, bytes, stride as u32, packets, max)
         };
         usize::from(received)
     }
@@ -185,14 +199,14 @@ impl OpenPort {
     pub(super) fn drops(&self) -> Drops {
         let mut drops = Drops::default();
         // SAFETY: the pointers are to values of the types of the C code.
-        unsafe { thalweg_dpdk_drops(self, &mut drops) };
+        unsafe { thalweg_dpdk_drops(&self.0, &mut drops) };
         drops
     }
 
     /// Returns whether the link is up; `None` if the device was removed.
     pub(super) fn is_up(&self) -> Option<bool> {
         // SAFETY: takes a number only.
-        match unsafe { thalweg_dpdk_link(self.port) } {
+        match unsafe { thalweg_dpdk_link(self.0.port) } {
             ..=-1 => None,
             up => Some(up != 0),
         }
@@ -201,9 +215,13 @@ impl OpenPort {
 
 impl Drop for OpenPort {
     fn drop(&mut self) {
-        let _control = control();
-        // SAFETY: the port is open, and nobody uses it any longer.
-        unsafe { thalweg_dpdk_close(self) }
+        let mut port = self.0;
+        keeper::run(move || {
+            let port = &mut port;
+            let _control = control();
+            // SAFETY: the port is open, and nobody uses it any longer.
+            unsafe { thalweg_dpdk_close(port) }
+        });
     }
 }
 

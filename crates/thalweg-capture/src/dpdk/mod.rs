@@ -27,13 +27,16 @@
 //! card is removed, the source ends with [`DpdkError::Removed`].
 //!
 //! **The EAL** (DPDK's Environment Abstraction Layer) starts with the first port of the process, and only once. Its default options
-//! use huge pages if some are free, and otherwise run without; see [`DpdkOptions::eal`].
+//! use huge pages if enough are free, and otherwise run without; see [`DpdkOptions::eal`]. A thread of its own closes the ports, with the
+//! capabilities that the process had when the EAL started.
 
 #[cfg(feature = "dpdk")]
 mod eal;
 mod error;
 #[cfg(feature = "dpdk")]
 mod ffi;
+#[cfg(feature = "dpdk")]
+mod keeper;
 mod options;
 #[cfg_attr(not(feature = "dpdk"), path = "absent.rs")]
 mod source;

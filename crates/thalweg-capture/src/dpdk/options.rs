@@ -2,6 +2,9 @@
 
 use super::error::DpdkError;
 
+/// The longest packet into which the driver net_null may copy.
+const MAX_COPIED_NULL: u32 = 2048;
+
 /// The beginning of a source's name that is a DPDK port.
 const PREFIX: &str = "dpdk:";
 
@@ -20,7 +23,7 @@ pub struct DpdkOptions {
     /// A capture filter in tcpdump's language ([`crate::filter`]), which runs in this process. Default none.
     pub filter: Option<String>,
     /// The options of the EAL, such as `-l 2 -m 1024`, separated by spaces. Default `None`: no telemetry, no files that other DPDK processes
-    /// would use, errors only, and for a virtual device no PCI; huge pages if some are free, otherwise 512 MiB without.
+    /// would use, errors only, and for a virtual device no PCI; huge pages if 64 MiB of them are free, otherwise up to 1 GiB of normal memory.
     pub eal: Option<String>,
 }
 
@@ -54,7 +57,19 @@ impl DpdkOptions {
         if !(self.descriptors.is_power_of_two() && (64..=32_768).contains(&self.descriptors)) {
             return bad("descriptors", self.descriptors.into(), "a power of two from 64 to 32768");
         }
+        // The driver copies its pattern over the end of a packet buffer.
+        let size = self.argument("size").and_then(|size| size.parse::<u32>().ok()).unwrap_or(0);
+        if self.device.starts_with("net_null") && size > MAX_COPIED_NULL && self.argument("copy") == Some("1")
+        {
+            return bad("size of net_null with copy=1", size, "at most 2048 bytes");
+        }
         Ok(())
+    }
+
+    /// Returns the value of an argument of the device.
+    fn argument(&self, name: &str) -> Option<&str> {
+        let arguments = self.device.split(',').skip(1).filter_map(|argument| argument.split_once('='));
+        arguments.filter(|(key, _)| *key == name).map(|(_, value)| value).last()
     }
 
     /// Whether the device is virtual, so that DPDK need not look at PCI.
@@ -113,11 +128,13 @@ mod tests {
     #[test]
     fn options_out_of_range_are_refused() {
         let valid = DpdkOptions::new("net_null0");
+        assert!(DpdkOptions::new("net_null0,size=5000,copy=0").validate().is_ok());
         for invalid in [
             DpdkOptions { snap_length: 63, ..valid.clone() },
             DpdkOptions { snap_length: 65_536, ..valid.clone() },
             DpdkOptions { descriptors: 100, ..valid.clone() },
             DpdkOptions { descriptors: 32, ..valid.clone() },
+            DpdkOptions::new("net_null0,size=5000,copy=1"),
         ] {
             assert!(matches!(invalid.validate(), Err(DpdkError::BadOption { .. })), "{invalid:?}");
         }

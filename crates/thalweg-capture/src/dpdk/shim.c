@@ -7,9 +7,14 @@
 #include <linux/if_packet.h>
 #include <sched.h>
 #include <stdbool.h>
+#include <fcntl.h>
+#include <net/if.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <rte_dev.h>
 #include <rte_eal.h>
@@ -34,6 +39,7 @@
 
 /* What opening a port needs; see `PortRequest` in ffi.rs. */
 struct thalweg_dpdk_request {
+	const char *device;
 	uint16_t readers;
 	uint16_t descriptors;
 	bool promiscuous;
@@ -47,6 +53,7 @@ struct thalweg_dpdk_port {
 	uint16_t queues;
 	uint32_t socket_count;
 	int sockets[MAX_SOCKETS];
+	bool made_promiscuous;
 };
 
 /* A received packet; see `Received` in ffi.rs. */
@@ -89,14 +96,38 @@ static void restore_log(FILE *file, char *text, size_t size)
 	text[size - 1] = 0;
 }
 
+/* Hides the standard output, to which the EAL writes all its options if one is wrong. Returns what restores it. */
+static int hide_output(void)
+{
+	fflush(stdout);
+	int output = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+	int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	if (output >= 0 && nowhere >= 0)
+		dup2(nowhere, STDOUT_FILENO);
+	if (nowhere >= 0)
+		close(nowhere);
+	return output;
+}
+
+static void restore_output(int output)
+{
+	fflush(stdout);
+	if (output < 0)
+		return;
+	dup2(output, STDOUT_FILENO);
+	close(output);
+}
+
 /* Starts the EAL. Returns 0, or an error number. The EAL pins the thread that starts it; this one stays free. */
 int thalweg_dpdk_start(int argc, char **argv, char *log, size_t log_size)
 {
 	cpu_set_t allowed;
 	int known = sched_getaffinity(0, sizeof(allowed), &allowed);
 	FILE *file = redirect_log(log, log_size);
+	int output = hide_output();
 	int started = rte_eal_init(argc, argv);
 	int error = started < 0 ? rte_errno : 0;
+	restore_output(output);
 	restore_log(file, log, log_size);
 	if (known == 0)
 		sched_setaffinity(0, sizeof(allowed), &allowed);
@@ -162,9 +193,18 @@ static bool has_fixed_queues(const struct rte_eth_dev_info *info)
 	return false;
 }
 
-static int set_up_queues(struct thalweg_dpdk_port *open, const struct rte_eth_dev_info *info, uint16_t descriptors,
-			 uint16_t tx_queues)
+/* The bytes of a packet buffer: for the frames that net_af_packet was told to expect, which it does not split. */
+static uint16_t buffer_size(const char *device)
 {
+	const char *argument = strstr(device, ",framesz=");
+	unsigned long frame = argument == NULL ? 0 : strtoul(argument + strlen(",framesz="), NULL, 10);
+	return RTE_MIN(RTE_MAX(frame + RTE_PKTMBUF_HEADROOM, (unsigned long)RTE_MBUF_DEFAULT_BUF_SIZE), UINT16_MAX);
+}
+
+static int set_up_queues(struct thalweg_dpdk_port *open, const struct rte_eth_dev_info *info,
+			 const struct thalweg_dpdk_request *request, uint16_t tx_queues)
+{
+	uint16_t descriptors = request->descriptors;
 	uint16_t tx_descriptors = descriptors;
 	int status = rte_eth_dev_adjust_nb_rx_tx_desc(open->port, &descriptors, &tx_descriptors);
 	if (status != 0)
@@ -172,7 +212,7 @@ static int set_up_queues(struct thalweg_dpdk_port *open, const struct rte_eth_de
 	char name[RTE_MEMPOOL_NAMESIZE];
 	snprintf(name, sizeof(name), "thalweg_port_%u", open->port);
 	unsigned int buffers = open->queues * (descriptors + SPARE_BUFFERS) + tx_queues * tx_descriptors;
-	open->pool = rte_pktmbuf_pool_create(name, buffers, CACHE, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
+	open->pool = rte_pktmbuf_pool_create(name, buffers, CACHE, 0, buffer_size(request->device), SOCKET_ID_ANY);
 	if (open->pool == NULL)
 		return -rte_errno;
 	int socket = rte_eth_dev_socket_id(open->port);
@@ -190,6 +230,19 @@ static int set_up_queues(struct thalweg_dpdk_port *open, const struct rte_eth_de
 	return 0;
 }
 
+/* Whether somebody made the network interface promiscuous, as the driver net_af_packet does. */
+static bool is_promiscuous(unsigned int interface)
+{
+	struct ifreq request = {0};
+	if (interface == 0 || if_indextoname(interface, request.ifr_name) == NULL)
+		return false;
+	int any = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	bool known = any >= 0 && ioctl(any, SIOCGIFFLAGS, &request) == 0;
+	if (any >= 0)
+		close(any);
+	return known && (request.ifr_flags & IFF_PROMISC) != 0;
+}
+
 static int start_port(struct thalweg_dpdk_port *open, const struct thalweg_dpdk_request *request)
 {
 	struct rte_eth_dev_info info;
@@ -197,6 +250,8 @@ static int start_port(struct thalweg_dpdk_port *open, const struct thalweg_dpdk_
 	if (status != 0)
 		return status;
 	open->interface = info.if_index;
+	/* Starting the port ends the mode. */
+	bool was_promiscuous = is_promiscuous(info.if_index);
 	open->queues = has_fixed_queues(&info) ? info.max_rx_queues : RTE_MIN(info.max_rx_queues, request->readers);
 	/* Some drivers need as many queues to send as to receive, though nothing is sent. */
 	uint16_t tx_queues = RTE_MIN(info.max_tx_queues, open->queues);
@@ -210,15 +265,16 @@ static int start_port(struct thalweg_dpdk_port *open, const struct thalweg_dpdk_
 	status = rte_eth_dev_configure(open->port, open->queues, tx_queues, &configuration);
 	if (status != 0)
 		return status;
-	status = set_up_queues(open, &info, request->descriptors, tx_queues);
+	status = set_up_queues(open, &info, request, tx_queues);
 	if (status != 0)
 		return status;
 	status = rte_eth_dev_start(open->port);
 	if (status != 0)
 		return status;
-	if (request->promiscuous) {
+	if (request->promiscuous || was_promiscuous) {
 		/* Virtual devices receive everything and know no such mode. */
 		status = rte_eth_promiscuous_enable(open->port);
+		open->made_promiscuous = status == 0 && !was_promiscuous;
 		if (status == -ENOTSUP)
 			status = 0;
 	}
@@ -230,6 +286,8 @@ void thalweg_dpdk_close(struct thalweg_dpdk_port *open)
 {
 	struct rte_eth_dev_info info;
 	bool known = rte_eth_dev_info_get(open->port, &info) == 0;
+	if (open->made_promiscuous)
+		rte_eth_promiscuous_disable(open->port);
 	rte_eth_dev_stop(open->port);
 	rte_eth_dev_close(open->port);
 	if (known && info.device != NULL)
@@ -239,9 +297,10 @@ void thalweg_dpdk_close(struct thalweg_dpdk_port *open)
 }
 
 /* Attaches a device and starts its port. Returns 0, or an error number; nothing is left of a device that failed. */
-int thalweg_dpdk_open(const char *device, const struct thalweg_dpdk_request *request, struct thalweg_dpdk_port *open,
-		      char *log, size_t log_size)
+int thalweg_dpdk_open(const struct thalweg_dpdk_request *request, struct thalweg_dpdk_port *open, char *log,
+		      size_t log_size)
 {
+	const char *device = request->device;
 	bool others[MAX_DESCRIPTORS];
 	memset(open, 0, sizeof(*open));
 	note_sockets(others);

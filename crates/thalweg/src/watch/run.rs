@@ -28,6 +28,7 @@ use super::result_names::ResultNames;
 use super::tasks::json::WindowLine;
 use crate::console;
 use crate::figures::grouped;
+use thalweg_capture::dpdk::device_of;
 use thalweg_watch::json::FlowLine;
 
 /// Outcome of a run.
@@ -46,6 +47,12 @@ pub enum Outcome {
 /// a source are in the report, and the outcome is [`Outcome::CutShort`].
 pub fn run(options: &WatchOptions) -> anyhow::Result<Outcome> {
     let seed = options.seed.unwrap_or_else(random_seed);
+    let stop = Arc::new(AtomicBool::new(false));
+    // DPDK takes seconds to start, after which a stopped run reports. Others start at once, or wait for standard input.
+    let starts_slowly = options.sources.iter().any(|name| device_of(name).is_some());
+    if starts_slowly {
+        stop_at_signals(&stop)?;
+    }
     let mut watch = Watch::open(options, seed, Clock { wall: realtime, steady: Instant::now })?;
     for skipped in watch.skipped() {
         console::warn(format_args!("{}; skipped", skipped.reason));
@@ -60,11 +67,8 @@ pub fn run(options: &WatchOptions) -> anyhow::Result<Outcome> {
         drop_privileges().context("cannot drop the privileges for capture")?;
     }
     watch.open_outputs(options)?;
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        // The first signal stops the run. A second one ends the process while it is stopping.
-        signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&stop))?;
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    if !starts_slowly {
+        stop_at_signals(&stop)?;
     }
     let totals = match options.show {
         Show::LiveView => show_live(watch, options, &stop)?,
@@ -73,6 +77,15 @@ pub fn run(options: &WatchOptions) -> anyhow::Result<Outcome> {
         Show::Csv => show_csv(watch, options, &stop)?,
     };
     finish(&totals, options)
+}
+
+/// Lets the first signal stop the run. A second one ends the process while it is stopping.
+fn stop_at_signals(stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(stop))?;
+        signal_hook::flag::register(signal, Arc::clone(stop))?;
+    }
+    Ok(())
 }
 
 /// Results that need more than the totals.
