@@ -31,10 +31,7 @@ impl FlowEthernet {
     /// If the system has no memory for it.
     pub fn new(options: &FlowTableOptions) -> Result<FlowEthernet, FlowTableError> {
         let capacity = options.capacity as usize;
-        Ok(FlowEthernet {
-            frames: LargeArray::zeroed(2 * capacity)?,
-            ended: LargeArray::zeroed(capacity)?,
-        })
+        Ok(FlowEthernet { frames: LargeArray::zeroed(2 * capacity)?, ended: LargeArray::zeroed(capacity)? })
     }
 
     /// Its maximum memory.
@@ -76,7 +73,9 @@ impl Observer for FlowEthernet {
     fn record(&mut self, slot: u32, initiator: Direction, output: &mut Output) {
         // A part that ended because a count was full was not observed.
         output.ethernet.resize(output.records.len() - 1, FlowAddresses::default());
-        output.ethernet.push([initiator, initiator.opposite()].map(|direction| self.addresses(slot, direction)));
+        output
+            .ethernet
+            .push([initiator, initiator.opposite()].map(|direction| self.addresses(slot, direction)));
     }
 }
 

@@ -292,7 +292,8 @@ fn columns_of<D: Dataset>(header: &[u8; SEGMENT_HEADER]) -> Result<usize, Unknow
     let (format, version) = (u16::from_le_bytes([a, b]), u16::from_le_bytes([c, d]));
     let columns = u32::from_le_bytes([e, f, g, h]);
     let known = || D::EARLIER.iter().copied().chain([(D::VERSION, D::columns().len())]);
-    if (OLDEST_FORMAT..=FORMAT).contains(&format) && known().any(|known| known == (version, columns as usize)) {
+    if (OLDEST_FORMAT..=FORMAT).contains(&format) && known().any(|known| known == (version, columns as usize))
+    {
         return Ok(columns as usize);
     }
     let expected: Vec<String> =

@@ -296,13 +296,7 @@ impl FlowTable {
         self.live -= 1;
     }
 
-    fn export(
-        &mut self,
-        slot: u32,
-        record: FlowRecord,
-        output: &mut Output,
-        observer: &mut impl Observer,
-    ) {
+    fn export(&mut self, slot: u32, record: FlowRecord, output: &mut Output, observer: &mut impl Observer) {
         self.counters.records[record.end_reason as usize] += 1;
         output.records.push(record);
         observer.record(slot, self.entries[slot as usize].initiator(), output);

@@ -225,12 +225,13 @@ fn our_export_has_every_field_that_nfdump_prints() {
     let from = "127.0.0.1:2055".parse().unwrap();
     Decoder::new(Limits::default()).datagram(from, NOW, &message, &mut collected).unwrap();
     let rows: Vec<Record> = (0..2).map(|row| collected.flows.record(row)).collect();
-    let columns = FIELDS.iter().filter(|field| !matches!(field.column, "" | "received" | "exporter" | "format"));
-    let names: Vec<&str> = columns.flat_map(|field| field.json.split(' ')).filter(|name| !name.is_empty()).collect();
+    let columns =
+        FIELDS.iter().filter(|field| !matches!(field.column, "" | "received" | "exporter" | "format"));
+    let names: Vec<&str> =
+        columns.flat_map(|field| field.json.split(' ')).filter(|name| !name.is_empty()).collect();
     // What nfcapd 1.7.1 does not read from IPFIX.
     let unread = ["next_as", "prev_as", "fwd_status"];
-    for (messages, unread) in
-        [(as_ipfix(&rows, Times::Milliseconds), &unread[..]), (as_netflow9(&rows), &[])]
+    for (messages, unread) in [(as_ipfix(&rows, Times::Milliseconds), &unread[..]), (as_netflow9(&rows), &[])]
     {
         let mut nfcapd = Nfcapd::start();
         let found = objects(&nfdump(nfcapd.receive(messages.iter()), "json"));

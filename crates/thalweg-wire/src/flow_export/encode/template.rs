@@ -281,12 +281,8 @@ impl Kind {
                 Kind::V6 => EndsV6::LENGTH + Traffic::LENGTH,
                 Kind::RoutedV4 => EndsV4::LENGTH + Traffic::LENGTH + RoutingV4::LENGTH,
                 Kind::RoutedV6 => EndsV6::LENGTH + Traffic::LENGTH + RoutingV6::LENGTH,
-                Kind::DetailedV4 => {
-                    Kind::RoutedV4.record_length(0) + Details::LENGTH + BgpV4::LENGTH
-                }
-                Kind::DetailedV6 => {
-                    Kind::RoutedV6.record_length(0) + Details::LENGTH + BgpV6::LENGTH
-                }
+                Kind::DetailedV4 => Kind::RoutedV4.record_length(0) + Details::LENGTH + BgpV4::LENGTH,
+                Kind::DetailedV6 => Kind::RoutedV6.record_length(0) + Details::LENGTH + BgpV6::LENGTH,
                 Kind::BiflowV4 => EndsV4::LENGTH + Traffic::LENGTH + times + Reverse::LENGTH,
                 Kind::BiflowV6 => EndsV6::LENGTH + Traffic::LENGTH + times + Reverse::LENGTH,
             }
@@ -305,8 +301,12 @@ impl Kind {
     #[inline]
     pub(super) fn write(self, record: &Record, to: &mut Vec<u8>) {
         match self {
-            Kind::V4 | Kind::RoutedV4 | Kind::BiflowV4 | Kind::DetailedV4 => to.extend_from_slice(&EndsV4::bytes(record)),
-            Kind::V6 | Kind::RoutedV6 | Kind::BiflowV6 | Kind::DetailedV6 => to.extend_from_slice(&EndsV6::bytes(record)),
+            Kind::V4 | Kind::RoutedV4 | Kind::BiflowV4 | Kind::DetailedV4 => {
+                to.extend_from_slice(&EndsV4::bytes(record))
+            }
+            Kind::V6 | Kind::RoutedV6 | Kind::BiflowV6 | Kind::DetailedV6 => {
+                to.extend_from_slice(&EndsV6::bytes(record))
+            }
         }
         to.extend_from_slice(&Traffic::bytes(record));
         match self {

@@ -87,7 +87,8 @@ fn names_survive_a_restart_of_the_collector_but_not_one_of_the_exporter() {
     before.decoder.saved().iter().for_each(|session| session.encode(&mut bytes));
     let restored = || {
         let mut run = Run::new();
-        let saved = super::super::SavedSession::decode_all(&bytes, super::super::SavedNames::Present).unwrap();
+        let saved =
+            super::super::SavedSession::decode_all(&bytes, super::super::SavedNames::Present).unwrap();
         saved.into_iter().for_each(|session| run.decoder.restore(session, NOW));
         run
     };

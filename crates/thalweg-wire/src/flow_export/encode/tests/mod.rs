@@ -330,7 +330,8 @@ fn some_rows() -> impl Strategy<Value = Vec<Record>> {
         };
         vec![forward, reverse]
     });
-    let one_way = prop_oneof![plain(), routed(), detailed(plain()), detailed(routed())].prop_map(|row| vec![row]);
+    let one_way =
+        prop_oneof![plain(), routed(), detailed(plain()), detailed(routed())].prop_map(|row| vec![row]);
     proptest::collection::vec(prop_oneof![3 => one_way, 1 => both_ways], 0..60)
         .prop_map(|rows| rows.into_iter().flatten().collect())
 }

@@ -79,7 +79,8 @@ fn flow_templates(messages: &Messages) -> Vec<Vec<u16>> {
     let mut collector = Collector::default();
     let new = |message| {
         collector.message(message);
-        let of_flows = collector.templates.iter().filter(|(_, fields)| fields.iter().any(|field| field.0 == 7));
+        let of_flows =
+            collector.templates.iter().filter(|(_, fields)| fields.iter().any(|field| field.0 == 7));
         let now: Vec<u16> = of_flows.map(|(id, _)| *id).collect();
         let new = now.iter().copied().filter(|id| !before.contains(id)).collect();
         before = now;
