@@ -140,7 +140,7 @@ fn expected(records: &[Record], options: &Options) -> Vec<Group> {
     let scaled = |count: u64, record: &Record| {
         clamped(u128::from(count) * u128::from(record.sampling_interval.max(1))) as u128
     };
-    let mut groups = BTreeMap::<Vec<(String, u32)>, Members<'_>>::new();
+    let mut groups = BTreeMap::<Vec<(String, u64)>, Members<'_>>::new();
     for record in records {
         let first: Vec<Value> = options.key.iter().map(|key| value(record, key.column)).collect();
         let second: Vec<Value> =
