@@ -146,6 +146,12 @@ fn a_file_sets_all_options() {
 }
 
 #[test]
+fn mac_addresses_are_for_exported_records() {
+    let options = resolved("[export]\nrecords = 'records'\nmac_addresses = true\n").unwrap();
+    assert!(options.mac_addresses && !resolved("").unwrap().mac_addresses);
+}
+
+#[test]
 fn a_file_sets_tasks_and_memory() {
     let options = resolved(
         "[tasks]\ntasks = ['heavy:0.1%', 'change:30s>2%:src:bytes']\nmemory = '1MiB'\nwindow = '15s'\n\
