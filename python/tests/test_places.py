@@ -131,3 +131,12 @@ def test_invalid_databases_are_named(options: list[str], message: str, source: P
 def test_a_file_that_is_no_database_raises(source: Path) -> None:
     with pytest.raises(PlaceError, match="expected a database"):
         thalweg.open(source, mmdb=[__file__])
+
+
+def test_one_database_needs_no_list(source: Path) -> None:
+    assert thalweg.open(source, mmdb=str(MMDB[0])).matching("geo DE").count() == 2
+
+
+def test_no_dimension_is_refused(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["top", str(source), "--by", ""]) == cli.USAGE
+    assert "by: expected one or more of src, dst" in capsys.readouterr().err

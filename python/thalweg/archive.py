@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .dataset import Dataset
-from .dimensions import ORDERS, Dimension, DimensionError, dimensions
+from .dimensions import DIMENSIONS, ORDERS, Dimension, DimensionError, dimensions
 from .engines import Engine, connect
 from .errors import QuestionError
 from .filter import compile_filter, parse
@@ -52,7 +52,7 @@ def open_archive(
     end: datetime | str | None = None,
     engine: str | Engine = "auto",
     parameters: Parameters = Parameters(),
-    mmdb: Sequence[str | Path] = (),
+    mmdb: str | Path | Sequence[str | Path] = (),
     mmdb_replace_as: bool = False,
 ) -> Archive:
     """Opens the flow records of a collector.
@@ -77,6 +77,8 @@ def open_archive(
     within = TimeRange(moment(start), moment(end))
     records = chosen.open(source, start=within.start, end=within.end)
     directory = Path(source) if isinstance(source, str | Path) else None
+    if isinstance(mmdb, str | Path):
+        mmdb = [mmdb]
     places = Places(mmdb, replace_as=mmdb_replace_as) if mmdb else None
     return Archive(records, parameters, directory=directory, within=within, places=places)
 
@@ -230,6 +232,8 @@ class Archive:
         if order not in ORDERS:
             raise DimensionError(f"invalid order {order!r}: expected one of {', '.join(ORDERS)}{suggestion(order, ORDERS)}")
         chosen = dimensions(_names(by))
+        if not chosen:
+            raise DimensionError(f"by: expected one or more of {', '.join(DIMENSIONS)}")
         rows = self._needed(matching, of, _keys(chosen))
         if rows is self.records:
             gap_us = None if every_router else int(self.parameters.rules()["gap_us"])

@@ -67,7 +67,8 @@ impl Survey {
 /// Bits of [`FlowContext`].
 const SINGLE: u8 = 1;
 const DOUBLE: u8 = 2;
-const DECAPSULATED: u8 = 4;
+const MORE: u8 = 4;
+const DECAPSULATED: u8 = 8;
 
 /// What a capture filter of a flow has to take into account, as seen so far; shared by all threads of a run.
 #[derive(Clone, Debug, Default)]
@@ -75,18 +76,24 @@ pub struct FlowContext(Arc<AtomicU8>);
 
 impl FlowContext {
     pub(crate) fn add(&self, tags: VlanTags, has_decapsulated: bool) {
-        let seen = [(SINGLE, tags.single), (DOUBLE, tags.double), (DECAPSULATED, has_decapsulated)];
+        let seen = [
+            (SINGLE, tags.single),
+            (DOUBLE, tags.double),
+            (MORE, tags.more),
+            (DECAPSULATED, has_decapsulated),
+        ];
         let seen = seen.into_iter().filter(|(_, is_seen)| *is_seen).fold(0, |all, (bit, _)| all | bit);
         if self.0.load(Ordering::Relaxed) & seen != seen {
             self.0.fetch_or(seen, Ordering::Relaxed);
         }
     }
 
-    /// Returns the VLAN tags; `None` if flows may be inside tunnels, where capture filters do not look.
+    /// Returns the VLAN tags; `None` if flows may be inside tunnels or behind three tags, where capture filters do not look.
     pub fn tags(&self) -> Option<VlanTags> {
         let seen = self.0.load(Ordering::Relaxed);
         let has = |bit| seen & bit != 0;
-        (!has(DECAPSULATED)).then_some(VlanTags { single: has(SINGLE), double: has(DOUBLE) })
+        let is_hidden = has(DECAPSULATED) || has(MORE);
+        (!is_hidden).then_some(VlanTags { single: has(SINGLE), double: has(DOUBLE), more: false })
     }
 }
 
@@ -124,14 +131,17 @@ mod tests {
     fn tags_are_remembered_until_a_tunnel_is_seen() {
         let context = FlowContext::default();
         let add = |single, double, has_decapsulated| {
-            context.add(VlanTags { single, double }, has_decapsulated);
+            context.add(VlanTags { single, double, more: false }, has_decapsulated);
             context.tags()
         };
-        let tags = |single, double| Some(VlanTags { single, double });
+        let tags = |single, double| Some(VlanTags { single, double, more: false });
         assert_eq!(add(false, false, false), tags(false, false));
         assert_eq!(add(true, false, false), tags(true, false));
         assert_eq!(add(false, true, false), tags(true, true));
         assert_eq!(add(false, false, true), None);
         assert_eq!(add(true, true, false), None);
+        let context = FlowContext::default();
+        context.add(VlanTags { more: true, ..VlanTags::default() }, false);
+        assert_eq!(context.tags(), None);
     }
 }

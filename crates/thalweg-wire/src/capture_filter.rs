@@ -2,8 +2,8 @@
 //!
 //! The filter selects the packets of one flow in both directions, and no others. It misses
 //! - later fragments, which have no ports;
-//! - IPv6 packets with extension headers other than a fragment header, behind which `tcp` and the like do not look; protocols
-//!   without ports are also found behind hop-by-hop options;
+//! - IPv6 packets with extension headers, if the protocol has ports; those without are also found behind a fragment header and
+//!   hop-by-hop options;
 //! - packets behind headers that the filter language does not skip: tunnels, MPLS, PPPoE, more than two VLAN tags.
 
 use std::fmt::Write;
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     fn filter(key: &str, single: bool, double: bool) -> String {
-        key.parse::<FlowKey>().unwrap().capture_filter(VlanTags { single, double })
+        key.parse::<FlowKey>().unwrap().capture_filter(VlanTags { single, double, more: false })
     }
 
     #[test]

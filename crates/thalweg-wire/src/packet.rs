@@ -56,8 +56,10 @@ pub struct EthernetAddresses {
 pub struct VlanTags {
     /// Whether frames have one tag.
     pub single: bool,
-    /// Whether frames have two tags or more.
+    /// Whether frames have two tags.
     pub double: bool,
+    /// Whether frames have three tags or more.
+    pub more: bool,
 }
 
 impl BitOrAssign for VlanTags {
@@ -65,6 +67,7 @@ impl BitOrAssign for VlanTags {
     fn bitor_assign(&mut self, other: VlanTags) {
         self.single |= other.single;
         self.double |= other.double;
+        self.more |= other.more;
     }
 }
 

@@ -49,7 +49,7 @@ pub(super) fn draw(
     let strips: Vec<Strip> = drawn
         .iter()
         .zip(points)
-        .map(|((port, _), points)| strip(port, points, classes.get(port).map_or(&[], Vec::as_slice), times))
+        .map(|((port, _), points)| strip(port, points, classes.get(port), times))
         .collect();
     let each = if strips.iter().any(|strip| strip.lines.len() > 1) { " and class" } else { "" };
     let heading = Heading {
@@ -59,8 +59,16 @@ pub(super) fn draw(
     Ok(("queue_series.svg", page_of(heading, strips, times, number)))
 }
 
-/// Returns the lines of ports with several classes, those with the longest mean queue.
-fn classes(folder: &Path, ports: &[Queue]) -> Result<BTreeMap<Port, Vec<(u64, Points)>>, TableError> {
+/// The classes of a port.
+#[derive(Default)]
+struct Classes {
+    /// Those with the longest mean queue.
+    drawn: Vec<(u64, Points)>,
+    count: usize,
+}
+
+/// Returns the classes of ports with several.
+fn classes(folder: &Path, ports: &[Queue]) -> Result<BTreeMap<Port, Classes>, TableError> {
     let mut of_port: BTreeMap<Port, Vec<(u64, f64)>> = BTreeMap::new();
     for ((port, class), sum) in sums::<ClassSeriesRow>(folder, &COLUMNS)? {
         if let Some(class) = class.filter(|_| ports.iter().any(|(drawn, _)| *drawn == port)) {
@@ -68,6 +76,10 @@ fn classes(folder: &Path, ports: &[Queue]) -> Result<BTreeMap<Port, Vec<(u64, Po
         }
     }
     of_port.retain(|_, classes| classes.len() > 1);
+    let mut found: BTreeMap<Port, Classes> = of_port
+        .iter()
+        .map(|(port, classes)| (port.clone(), Classes { count: classes.len(), drawn: Vec::new() }))
+        .collect();
     let drawn: Vec<Queue> = of_port
         .into_iter()
         .flat_map(|(port, classes)| {
@@ -77,26 +89,29 @@ fn classes(folder: &Path, ports: &[Queue]) -> Result<BTreeMap<Port, Vec<(u64, Po
             classes.into_iter().map(move |class| (port.clone(), Some(class)))
         })
         .collect();
-    let mut lines: BTreeMap<Port, Vec<(u64, Points)>> = BTreeMap::new();
     let points = points::<ClassSeriesRow>(folder, &COLUMNS, &drawn)?;
     for ((port, class), points) in drawn.into_iter().zip(points) {
-        lines.entry(port).or_default().push((class.unwrap_or_default(), points));
+        found.entry(port).or_default().drawn.push((class.unwrap_or_default(), points));
     }
-    Ok(lines)
+    Ok(found)
 }
 
-fn strip((router, port, to): &Port, points: Points, classes: &[(u64, Points)], times: Times) -> Strip {
+fn strip((router, port, to): &Port, points: Points, classes: Option<&Classes>, times: Times) -> Strip {
     let name = format!("{router} \u{2192} {to}");
     let mut notes = spread(&points, number, times);
-    if classes.is_empty() {
+    let Some(Classes { drawn: classes, count }) = classes else {
         notes.push(format!("port {port}"));
         return Strip::of_one(name, notes, points);
-    }
+    };
     let line = |(class, points): &(u64, Points)| {
         let mean = number(spread_after_warm_up(points, times).mean);
         StripLine { name: format!("class {class}, mean {mean}"), points: points.clone() }
     };
-    Strip { name, notes: vec![format!("port {port}")], lines: classes.iter().map(line).collect() }
+    let mut notes = vec![format!("port {port}")];
+    if *count > classes.len() {
+        notes.push(format!("the {} longest of {count} classes", classes.len()));
+    }
+    Strip { name, notes, lines: classes.iter().map(line).collect() }
 }
 
 /// Sums up packets times nanoseconds of each queue.

@@ -2,7 +2,7 @@
 //!
 //! A segment is removed after its file is durable under its final name. So a segment whose file exists is only removed.
 //! Any other is converted, up to the block that the crash tore. A segment of an unknown layout stays: the version of the
-//! program that wrote it can read it.
+//! program that wrote it can read it. A segment with damaged bytes between blocks is converted without them, and stays under another name.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -51,7 +51,7 @@ pub(super) fn recover<D: Dataset>(paths: &Paths, store: &str) -> Result<Found, S
         let contents = match Reader::contents::<D>(&segment).map_err(StoreError::io("read", &segment))? {
             Ok(contents) => contents,
             Err(unknown) => {
-                let reason = unknown.to_string();
+                let reason = format!("unread: {unknown}");
                 found.recovered.kept.push(KeptSegment { path: segment, reason });
                 continue;
             }
@@ -96,7 +96,15 @@ impl Found {
                 }
             }
         }
-        fs::remove_file(&segment).map_err(StoreError::io("remove", &segment))
+        if contents.damaged == 0 {
+            return fs::remove_file(&segment).map_err(StoreError::io("remove", &segment));
+        }
+        let path = segment.with_extension("spool.damaged");
+        fs::rename(&segment, &path).map_err(StoreError::io("rename", &segment))?;
+        let reason =
+            format!("{} of its bytes are damaged; all other records were recovered", contents.damaged);
+        self.recovered.kept.push(KeptSegment { path, reason });
+        Ok(())
     }
 }
 

@@ -13,13 +13,14 @@
 //! All integers are little-endian. A width is 0, 1, 2, 4, 8 or 16; a constant column takes 17 bytes. An address column
 //! stores IPv4 for every row if there is any, and positions if there are both kinds. A record of a typical NetFlow v9
 //! exporter takes about 40 bytes instead of 188. The checksum is XXH3 of the columns, seeded with the block's offset and
-//! rows. A block with a wrong checksum was torn by a crash; the segment ends before it.
+//! rows. A last block with a wrong checksum was torn by a crash; the segment ends before it. If a complete block follows, what is before that
+//! was damaged, and is skipped.
 //!
 //! Segments of [earlier versions](Dataset::EARLIER) are read too: they have the first columns of today, and the others are
 //! empty.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -147,6 +148,8 @@ pub(super) struct Reader {
     columns: usize,
     /// Bytes after the last complete block.
     torn: u64,
+    /// Bytes between complete blocks.
+    damaged: u64,
 }
 
 /// Why a segment is not read.
@@ -158,7 +161,8 @@ pub(super) enum UnknownLayout {
     /// Another version of the program wrote it.
     #[error(
         "it has format {format} with version {version} and {columns} columns, written by another version of \
-         thalweg; expected format {OLDEST_FORMAT} to {FORMAT} with version {expected}"
+         thalweg; expected format {OLDEST_FORMAT} to {FORMAT} with version {expected}; collect with that version to \
+         write it to a file"
     )]
     Version {
         /// Version of the format.
@@ -181,6 +185,8 @@ pub(super) struct Contents {
     pub(super) bytes: u64,
     /// Bytes after the last complete block.
     pub(super) torn: u64,
+    /// Bytes between complete blocks.
+    pub(super) damaged: u64,
 }
 
 impl Reader {
@@ -192,7 +198,7 @@ impl Reader {
         let file = File::open(path)?;
         let length = file.metadata()?.len();
         let file = io::BufReader::new(file);
-        let mut reader = Reader { file, at: 0, length, block: Vec::new(), columns: 0, torn: 0 };
+        let mut reader = Reader { file, at: 0, length, block: Vec::new(), columns: 0, torn: 0, damaged: 0 };
         let mut header = [0; SEGMENT_HEADER];
         if length < SEGMENT_HEADER as u64 {
             // The crash preceded the header.
@@ -217,7 +223,7 @@ impl Reader {
         while let Some(block) = reader.block()? {
             rows += block as u64;
         }
-        Ok(Ok(Contents { rows, bytes: reader.length, torn: reader.torn }))
+        Ok(Ok(Contents { rows, bytes: reader.length, torn: reader.torn, damaged: reader.damaged }))
     }
 
     /// Replaces the rows of `batch` by those of the next block; `false` at the end.
@@ -244,33 +250,78 @@ impl Reader {
         Ok(true)
     }
 
-    /// Reads the next block's columns and returns its rows; `None` at the end.
+    /// Reads the next complete block's columns and returns its rows; `None` at the end.
     fn block(&mut self) -> io::Result<Option<usize>> {
+        if let Some(rows) = self.block_here()? {
+            return Ok(Some(rows));
+        }
+        let left = self.length.saturating_sub(self.at);
+        if self.torn > 0 || left == 0 {
+            return Ok(None);
+        }
+        let Some(skipped) = self.find_block()? else {
+            self.torn = left;
+            return Ok(None);
+        };
+        self.damaged += skipped;
+        self.at += skipped;
+        self.file.seek(SeekFrom::Start(self.at))?;
+        self.block_here()
+    }
+
+    /// Reads the block at this offset; `None` if no complete one is there.
+    fn block_here(&mut self) -> io::Result<Option<usize>> {
         let left = self.length.saturating_sub(self.at);
         if self.torn > 0 || left < BLOCK_HEADER as u64 {
-            self.torn = self.torn.max(left);
             return Ok(None);
         }
         let mut header = [0; BLOCK_HEADER];
         self.file.read_exact(&mut header)?;
-        let [a, b, c, d, e, f, g, h, expected @ ..] = header;
-        let length = u32::from_le_bytes([a, b, c, d]) as usize;
-        let rows = u32::from_le_bytes([e, f, g, h]);
-        if length > MAX_BLOCK_LENGTH
-            || length as u64 > left - BLOCK_HEADER as u64
-            || rows as usize > PAGE_ROWS
-        {
-            self.torn = left;
-            return Ok(None);
-        }
-        self.block.resize(length, 0);
+        let Some(header) = BlockHeader::of(&header, left) else { return Ok(None) };
+        self.block.resize(header.length, 0);
         self.file.read_exact(&mut self.block)?;
-        if checksum(&self.block, self.at, rows) != u64::from_le_bytes(expected) {
-            self.torn = left;
+        if checksum(&self.block, self.at, header.rows) != header.checksum {
             return Ok(None);
         }
-        self.at += (BLOCK_HEADER + length) as u64;
-        Ok(Some(rows as usize))
+        self.at += (BLOCK_HEADER + header.length) as u64;
+        Ok(Some(header.rows as usize))
+    }
+
+    /// Searches the next complete block, and returns the bytes before it.
+    #[cold]
+    fn find_block(&mut self) -> io::Result<Option<u64>> {
+        let mut rest = Vec::new();
+        self.file.seek(SeekFrom::Start(self.at))?;
+        self.file.read_to_end(&mut rest)?;
+        let is_block = |start: usize| {
+            let bytes = &rest[start..];
+            let header = bytes.first_chunk().and_then(|header| BlockHeader::of(header, bytes.len() as u64));
+            header.is_some_and(|BlockHeader { length, rows, checksum: expected }| {
+                let columns = &bytes[BLOCK_HEADER..][..length];
+                rows > 0 && checksum(columns, self.at + start as u64, rows) == expected
+            })
+        };
+        Ok((1..rest.len()).find(|&start| is_block(start)).map(|start| start as u64))
+    }
+}
+
+/// The header of a block.
+struct BlockHeader {
+    /// Bytes of the columns.
+    length: usize,
+    rows: u32,
+    checksum: u64,
+}
+
+impl BlockHeader {
+    /// Reads a header; `None` if a block with it does not fit into the `left` bytes, or into any segment.
+    fn of(bytes: &[u8; BLOCK_HEADER], left: u64) -> Option<BlockHeader> {
+        let [a, b, c, d, e, f, g, h, checksum @ ..] = *bytes;
+        let (length, rows) = (u32::from_le_bytes([a, b, c, d]) as usize, u32::from_le_bytes([e, f, g, h]));
+        let fits = length <= MAX_BLOCK_LENGTH
+            && length as u64 <= left - BLOCK_HEADER as u64
+            && rows as usize <= PAGE_ROWS;
+        fits.then(|| BlockHeader { length, rows, checksum: u64::from_le_bytes(checksum) })
     }
 }
 

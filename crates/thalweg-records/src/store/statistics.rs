@@ -18,7 +18,8 @@ pub struct Statistics {
     pub spool_bytes: u64,
     /// Segments whose files could not be written yet; they are retried.
     pub pending_segments: u64,
-    /// Segments of an earlier run whose layout is unknown. They stay in the spool, and their records are not counted.
+    /// Segments of an earlier run whose layout is unknown, or which are damaged. They stay in the spool, and what was not read of them is
+    /// not counted as records.
     pub kept_segments: u64,
     /// Records in files.
     pub written: u64,
@@ -73,21 +74,21 @@ pub struct Recovered {
     pub files: u64,
     /// Records in these files.
     pub records: u64,
-    /// Segments that ended in a torn or damaged block.
+    /// Segments that ended in an incomplete block.
     pub torn: u64,
     /// Bytes discarded from these.
     pub torn_bytes: u64,
     /// Unfinished files that were removed; their records are in segments.
     pub unfinished_files: u64,
-    /// Segments whose layout is unknown, which stay in the spool.
+    /// Segments whose layout is unknown, or which are damaged; they stay in the spool.
     pub kept: Vec<KeptSegment>,
 }
 
-/// A segment that another version of the program wrote.
+/// A segment that was not read, or not as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptSegment {
     /// Its path.
     pub path: PathBuf,
-    /// Why it is not read.
+    /// Why it is kept.
     pub reason: String,
 }

@@ -62,8 +62,12 @@ pub(super) fn tags(frame: &[u8]) -> VlanTags {
         ethertype
             .is_some_and(|&two| matches!(u16::from_be_bytes(two), VLAN | SERVICE_VLAN | OLD_SERVICE_VLAN))
     };
-    let (outer, inner) = (is_tag(12), is_tag(16));
-    VlanTags { single: outer && !inner, double: outer && inner }
+    match [12, 16, 20].into_iter().take_while(|&at| is_tag(at)).count() {
+        0 => VlanTags::default(),
+        1 => VlanTags { single: true, ..VlanTags::default() },
+        2 => VlanTags { double: true, ..VlanTags::default() },
+        _ => VlanTags { more: true, ..VlanTags::default() },
+    }
 }
 
 /// Returns the IP packet in a frame.

@@ -181,7 +181,7 @@ const METRICS: &[Metric<Report>] = &[
         name: "thalweg_collect_store_kept_segments",
         kind: Kind::Gauge,
         labels: DATASET,
-        help: "Spool segments that another version of thalweg wrote in a layout unknown to this one. They stay in the spool.",
+        help: "Spool segments of an earlier run whose layout is unknown, or which are damaged. They stay in the spool.",
         read: |report, out| by_dataset(report, out, |store| store.kept_segments),
     },
     Metric {

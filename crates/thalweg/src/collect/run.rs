@@ -86,17 +86,13 @@ pub(super) fn print_recovered(recovered: &Recovered) {
     }
     if recovered.torn > 0 {
         console::warn(format_args!(
-            "lost {} bytes of incomplete records at the end of {} spool segments",
+            "lost {} bytes of incomplete records at the end of spool segments ({})",
             grouped(recovered.torn_bytes),
             recovered.torn
         ));
     }
     for kept in &recovered.kept {
-        console::warn(format_args!(
-            "kept {} unread: {}; collect with that version to write it to a file",
-            kept.path.display(),
-            kept.reason
-        ));
+        console::warn(format_args!("kept {}: {}", kept.path.display(), kept.reason));
     }
 }
 

@@ -99,7 +99,10 @@ fn losses(report: &Report) -> String {
             lines.push((count, format!("{of} lost: {reason}")));
         }
         lines.push((store.in_spool, format!("{of} left in the spool for the next run")));
-        lines.push((store.kept_segments, format!("spool segments of {of} of another version kept unread")));
+        lines.push((
+            store.kept_segments,
+            format!("spool segments of {of} kept: of another version, or damaged"),
+        ));
     }
     if let Some(kafka) = &report.kafka {
         for (count, reason) in [

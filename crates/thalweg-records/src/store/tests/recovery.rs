@@ -92,7 +92,7 @@ fn a_spool_segment_cut_by_a_crash_ends_at_its_last_complete_block() {
 }
 
 #[test]
-fn a_damaged_block_ends_its_spool_segment() {
+fn damaged_bytes_of_a_spool_segment_cost_their_block_only() {
     let made = tempfile::tempdir().unwrap();
     let segment = crashed(made.path(), 0..1000);
     let whole = fs::read(&segment).unwrap();
@@ -102,11 +102,20 @@ fn a_damaged_block_ends_its_spool_segment() {
         fs::create_dir_all(&spool).unwrap();
         let mut damaged = whole.clone();
         damaged[at] ^= 0x10;
-        fs::write(spool.join(segment.file_name().unwrap()), damaged).unwrap();
+        fs::write(spool.join(segment.file_name().unwrap()), &damaged).unwrap();
         let recovered = reopen(directory.path());
-        assert_eq!(recovered.torn, 1, "damaged at {at}");
+        // Ten blocks of 100 records.
         let octets = octets(directory.path());
-        assert_eq!(octets, (0..octets.len() as u64).collect::<Vec<_>>(), "damaged at {at}");
+        let lost: Vec<u64> = (0..1000).filter(|number| !octets.contains(number)).collect();
+        assert_eq!((octets.len(), lost.len(), lost[0] % 100, lost[99] - lost[0]), (900, 100, 0, 99), "{at}");
+        let is_last = lost[0] == 900;
+        assert_eq!((recovered.torn, recovered.kept.len()), (is_last.into(), (!is_last).into()), "{at}");
+        assert!(segments(directory.path()).is_empty());
+        if let [kept] = &recovered.kept[..] {
+            assert_eq!(fs::read(&kept.path).unwrap(), damaged);
+            assert!(kept.path.to_str().unwrap().ends_with(".spool.damaged"), "{kept:?}");
+            assert_eq!(reopen(directory.path()).segments, 0, "it is not read again");
+        }
     }
 }
 

@@ -37,8 +37,8 @@ fn vlan_tags_are_skipped_in_any_order_up_to_a_limit() {
             header.extend(next.to_be_bytes());
         }
         assert_carries_ip(LinkType::Ethernet, &header);
-        let is_single = tags.len() == 1;
-        assert_eq!(link::tags(&header), VlanTags { single: is_single, double: !is_single }, "{tags:x?}");
+        let [single, double, more] = [1, 2, 3].map(|number| tags.len() == number);
+        assert_eq!(link::tags(&header), VlanTags { single, double, more }, "{tags:x?}");
     }
     let endless = ethernet(0x8100, &[0x00, 0x01, 0x81, 0x00].repeat(100));
     assert_eq!(parse(LinkType::Ethernet, &endless), non_ip(0x8100));

@@ -256,7 +256,7 @@ proptest! {
         let frame = frame(built.link_type, &built.bytes, built.bytes.len());
         Parser::default().parse_into(&frame, &mut Vec::new(), &mut tags).unwrap();
         let number = sliced.vlan_ids().len();
-        prop_assert_eq!(tags, VlanTags { single: number == 1, double: number == 2 });
+        prop_assert_eq!(tags, VlanTags { single: number == 1, double: number == 2, more: false });
         let addresses = sliced.link.as_ref().and_then(|link| link.to_header()).and_then(|link| link.ethernet2());
         let addresses = addresses.map(|link| (link.destination, link.source)).unwrap_or_default();
         prop_assert_eq!((packet.ethernet.destination.0, packet.ethernet.source.0), addresses);
