@@ -63,6 +63,7 @@ impl<K: Key> Counting<K> {
                 return Ok(Counting { reader, attachment, pin: Some(pin), is_resumed: true, _promiscuous });
             }
         }
+        // A wrong name is named before anything is loaded.
         ethernet_index(&interface)?;
         let kernel = KernelSketches::create(specification, &probabilities)?;
         let _promiscuous = accept_all(&interface)?;

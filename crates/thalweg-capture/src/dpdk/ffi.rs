@@ -4,7 +4,6 @@
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::io;
-use std::marker::PhantomData;
 use std::ptr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -23,25 +22,14 @@ fn control() -> MutexGuard<'static, ()> {
 /// What opening a port needs.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub(super) struct PortRequest<'a> {
-    /// The device with its arguments.
-    pub(super) device: DeviceName<'a>,
+pub(super) struct PortRequest {
     /// The number of queues to receive on, where the device leaves the choice.
     pub(super) readers: u16,
     /// The number of packets that each queue can hold.
     pub(super) descriptors: u16,
+    /// The longest frame, in bytes, that a driver delivers in one packet buffer; 0 if it does not say.
+    pub(super) frame_bytes: u16,
     pub(super) promiscuous: bool,
-}
-
-/// A C string.
-#[repr(transparent)]
-#[derive(Clone, Copy, Debug)]
-pub(super) struct DeviceName<'a>(*const c_char, PhantomData<&'a CStr>);
-
-impl<'a> From<&'a CStr> for DeviceName<'a> {
-    fn from(name: &'a CStr) -> Self {
-        DeviceName(name.as_ptr(), PhantomData)
-    }
 }
 
 /// The maximum number of packet sockets of a port.
@@ -100,7 +88,8 @@ pub(super) struct Failure {
 unsafe extern "C" {
     fn thalweg_dpdk_start(argc: c_int, argv: *mut *mut c_char, log: *mut c_char, log_length: usize) -> c_int;
     fn thalweg_dpdk_open(
-        request: *const PortRequest<'_>,
+        device: *const c_char,
+        request: *const PortRequest,
         open: *mut PortState,
         log: *mut c_char,
         log_length: usize,
@@ -147,7 +136,7 @@ pub(super) fn leave() {
 
 impl OpenPort {
     /// Attaches a device and starts its port. The EAL must have been started.
-    pub(super) fn open(request: PortRequest<'_>) -> Result<OpenPort, Failure> {
+    pub(super) fn open(device: &CStr, request: PortRequest) -> Result<OpenPort, Failure> {
         let mut open = PortState {
             pool: ptr::null_mut(),
             interface: 0,
@@ -159,8 +148,10 @@ impl OpenPort {
         };
         let mut log = [0_u8; LOG_LENGTH];
         let _control = control();
-        // SAFETY: the pointers are to values of the types of the C code, one with a C string; the log has the given length.
-        let status = unsafe { thalweg_dpdk_open(&request, &mut open, log.as_mut_ptr().cast(), log.len()) };
+        // SAFETY: the pointers are to a C string and to values of the types of the C code; the log has the given length.
+        let status = unsafe {
+            thalweg_dpdk_open(device.as_ptr(), &request, &mut open, log.as_mut_ptr().cast(), log.len())
+        };
         // After a failure the C code has left nothing to close.
         succeeded(status, &log).map(|()| OpenPort(open))
     }

@@ -72,6 +72,13 @@ impl DpdkOptions {
         arguments.filter(|(key, _)| *key == name).map(|(_, value)| value).last()
     }
 
+    /// Returns the longest frame that net_af_packet was told to expect, which it does not split; 0 if it was not told.
+    #[cfg(feature = "dpdk")]
+    pub(super) fn frame_bytes(&self) -> u16 {
+        let bytes = self.argument("framesz").and_then(|bytes| bytes.parse::<u64>().ok()).unwrap_or(0);
+        u16::try_from(bytes).unwrap_or(u16::MAX)
+    }
+
     /// Whether the device is virtual, so that DPDK need not look at PCI.
     #[cfg(feature = "dpdk")]
     pub(super) fn is_virtual(&self) -> bool {

@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <net/if.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -39,9 +38,9 @@
 
 /* What opening a port needs; see `PortRequest` in ffi.rs. */
 struct thalweg_dpdk_request {
-	const char *device;
 	uint16_t readers;
 	uint16_t descriptors;
+	uint16_t frame_bytes;
 	bool promiscuous;
 };
 
@@ -193,12 +192,10 @@ static bool has_fixed_queues(const struct rte_eth_dev_info *info)
 	return false;
 }
 
-/* The bytes of a packet buffer: for the frames that net_af_packet was told to expect, which it does not split. */
-static uint16_t buffer_size(const char *device)
+/* The bytes of a packet buffer, for frames of this length. */
+static uint16_t buffer_size(uint16_t frame_bytes)
 {
-	const char *argument = strstr(device, ",framesz=");
-	unsigned long frame = argument == NULL ? 0 : strtoul(argument + strlen(",framesz="), NULL, 10);
-	return RTE_MIN(RTE_MAX(frame + RTE_PKTMBUF_HEADROOM, (unsigned long)RTE_MBUF_DEFAULT_BUF_SIZE), UINT16_MAX);
+	return RTE_MIN(RTE_MAX(frame_bytes + RTE_PKTMBUF_HEADROOM, RTE_MBUF_DEFAULT_BUF_SIZE), UINT16_MAX);
 }
 
 static int set_up_queues(struct thalweg_dpdk_port *open, const struct rte_eth_dev_info *info,
@@ -212,7 +209,7 @@ static int set_up_queues(struct thalweg_dpdk_port *open, const struct rte_eth_de
 	char name[RTE_MEMPOOL_NAMESIZE];
 	snprintf(name, sizeof(name), "thalweg_port_%u", open->port);
 	unsigned int buffers = open->queues * (descriptors + SPARE_BUFFERS) + tx_queues * tx_descriptors;
-	open->pool = rte_pktmbuf_pool_create(name, buffers, CACHE, 0, buffer_size(request->device), SOCKET_ID_ANY);
+	open->pool = rte_pktmbuf_pool_create(name, buffers, CACHE, 0, buffer_size(request->frame_bytes), SOCKET_ID_ANY);
 	if (open->pool == NULL)
 		return -rte_errno;
 	int socket = rte_eth_dev_socket_id(open->port);
@@ -297,10 +294,9 @@ void thalweg_dpdk_close(struct thalweg_dpdk_port *open)
 }
 
 /* Attaches a device and starts its port. Returns 0, or an error number; nothing is left of a device that failed. */
-int thalweg_dpdk_open(const struct thalweg_dpdk_request *request, struct thalweg_dpdk_port *open, char *log,
-		      size_t log_size)
+int thalweg_dpdk_open(const char *device, const struct thalweg_dpdk_request *request, struct thalweg_dpdk_port *open,
+		      char *log, size_t log_size)
 {
-	const char *device = request->device;
 	bool others[MAX_DESCRIPTORS];
 	memset(open, 0, sizeof(*open));
 	note_sockets(others);

@@ -71,14 +71,14 @@ impl DpdkSource {
         let device = CString::new(options.device.as_str())
             .map_err(|_| DpdkError::BadDevice { device: options.device.clone() })?;
         let request = PortRequest {
-            device: device.as_c_str().into(),
             readers: u16::try_from(workers.get()).unwrap_or(u16::MAX),
             descriptors: options.descriptors,
+            frame_bytes: options.frame_bytes(),
             promiscuous: options.promiscuous,
         };
         eal::start(options)?;
         let failed = |Failure { reason }| DpdkError::Open { device: options.device.clone(), reason };
-        let port = Arc::new(OpenPort::open(request).map_err(failed)?);
+        let port = Arc::new(OpenPort::open(&device, request).map_err(failed)?);
         let count = u16::try_from(workers.get()).unwrap_or(u16::MAX).min(port.queues());
         let source = |number| {
             let queues = (number..port.queues()).step_by(usize::from(count)).collect();
