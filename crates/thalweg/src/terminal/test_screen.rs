@@ -35,6 +35,17 @@ pub(crate) fn find(buffer: &Buffer, text: &str) -> (u16, u16) {
     (x as u16, y as u16)
 }
 
+/// Returns whether the cell at a position is part of `text`.
+pub(crate) fn is_part_of(buffer: &Buffer, text: &str, (x, y): (u16, u16)) -> bool {
+    let lines = lines(buffer);
+    let Some(line) = lines.get(usize::from(y)) else { return false };
+    let columns = |(at, _): (usize, &str)| {
+        let first = line[..at].chars().count();
+        first..first + text.chars().count()
+    };
+    line.match_indices(text).map(columns).any(|columns| columns.contains(&usize::from(x)))
+}
+
 /// Compares a frame with `NAME_WIDTHxHEIGHT.txt` in a folder of `src/`. Writes the file if THALWEG_REFRESH_GOLDEN is set.
 #[track_caller]
 pub(crate) fn check(folder: &str, name: &str, view: &mut impl View, width: u16, height: u16) {

@@ -50,6 +50,8 @@ pub(super) fn draw(view: &mut TopView, frame: &mut Frame) {
     view.hits.set_keys(keys);
     if view.help {
         footer::draw_help(view, frame, area);
+        // A click that closes the help hits nothing below it, nor does the next one before the next frame.
+        view.hits = Hits::default();
     }
 }
 

@@ -25,7 +25,7 @@ use thalweg_wire::{Nanos, Timestamp};
 use super::links_table;
 use super::model::{Details, FlowRow, ObservedLink, OnLink, Query, Snapshot, SortBy, Update};
 use super::view::{Action, Pane, TopView};
-use crate::terminal::test_screen::{self, buffer, find, lines, screen};
+use crate::terminal::test_screen::{self, buffer, find, is_part_of, lines, screen};
 use crate::terminal::{Theme, View};
 
 const START: Timestamp = Timestamp(1_795_255_200_000_000_000);

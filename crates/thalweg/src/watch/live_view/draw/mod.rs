@@ -64,5 +64,7 @@ pub(super) fn draw(view: &mut LiveView, frame: &mut Frame) {
     view.hits.set_keys(keys);
     if view.help {
         help::draw(view, frame, area);
+        // A click that closes the help hits nothing below it, nor does the next one before the next frame.
+        view.hits = Hits::default();
     }
 }

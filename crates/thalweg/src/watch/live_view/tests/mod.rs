@@ -26,7 +26,7 @@ use thalweg_wire::{BitRate, Bytes, FlowKey, Nanos, Progress, TcpFlags, Timestamp
 use super::view::Pane;
 use super::*;
 use crate::terminal::View;
-use crate::terminal::test_screen::{self, buffer, find, lines, screen};
+use crate::terminal::test_screen::{self, buffer, find, is_part_of, lines, screen};
 
 const START: Timestamp = Timestamp(1_795_255_200_000_000_000);
 
