@@ -49,10 +49,10 @@ fi
 echo "==> scripts/dashboard.sh check (beside the compiler)"
 wait "$dashboard" || status=$?
 tee -a "$log" <"$dashboard_log"
-# The tests of the Python package run beside the others, most of which wait.
+# The tests of the Python package run beside the others, most of which wait: in two processes, one of them for Spark.
 if [ -x .venv/bin/pytest ]; then
   scripts/python.sh module debug
-  (cd python && exec nice -n 10 ../.venv/bin/python -m pytest --quiet) >"$python_log" 2>&1 &
+  (cd python && exec nice -n 10 ../.venv/bin/python -m pytest --quiet -n 2 --dist loadgroup --no-loadscope-reorder) >"$python_log" 2>&1 &
   python=$!
 else
   echo "skipped: python: there is no .venv with its tests' packages" | tee -a "$log"
@@ -88,7 +88,7 @@ else
 fi
 step cargo test "${workspace[@]}" --doc --no-fail-fast 2>&1 | tee -a "$log" || status=$?
 if [ -n "$python" ]; then
-  echo "==> python -m pytest --quiet (beside the tests)"
+  echo "==> python -m pytest (beside the tests)"
   wait "$python" || status=$?
   tee -a "$log" <"$python_log"
 fi

@@ -6,7 +6,8 @@
 //! | `theme` | colours and their meanings |
 //! | `cursor`, `text_input` | the selected row of a list; a line of text input |
 //! | `filter_input` | input of a flow filter |
-//! | `screen` | rules, panels, help overlay |
+//! | `screen` | rules, panels |
+//! | `help` | the help overlay |
 //! | `keys` | the last line with state and keys |
 //! | `mouse` | what the mouse can hit |
 //! | `bar` | bars and gauges |
@@ -18,6 +19,7 @@ pub(crate) mod bar;
 pub(crate) mod cursor;
 pub(crate) mod endpoint;
 pub(crate) mod filter_input;
+pub(crate) mod help;
 pub(crate) mod keys;
 pub(crate) mod mouse;
 pub(crate) mod quantity;

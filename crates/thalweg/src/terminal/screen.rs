@@ -4,7 +4,7 @@ use ratatui::Frame;
 use ratatui::layout::{Alignment, Rect};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, BorderType, Borders, Clear, Paragraph, RenderDirection, Sparkline};
+use ratatui::widgets::{Block, BorderType, Borders, Paragraph, RenderDirection, Sparkline};
 
 use super::endpoint::elided;
 use super::text_input::TextInput;
@@ -175,25 +175,6 @@ fn split_first(text: String) -> (String, String) {
 fn tail(text: &str, width: usize) -> String {
     let skipped = text.chars().count().saturating_sub(width);
     text.chars().skip(skipped).collect()
-}
-
-/// Draws the help overlay in the middle of the screen. An empty key is an empty line.
-pub(crate) fn draw_help(theme: Theme, keys: &[(&str, &'static str)], frame: &mut Frame, area: Rect) {
-    let block = panel(theme, "help: press any key to close");
-    let place = middle(area, 64, keys.len() as u16 + 2);
-    frame.render_widget(Clear, place);
-    let lines: Vec<Line> = keys.iter().map(|(key, meaning)| help_line(theme, key, meaning)).collect();
-    frame.render_widget(Paragraph::new(lines).block(block), place);
-}
-
-fn help_line(theme: Theme, key: &str, meaning: &'static str) -> Line<'static> {
-    let style = if key == "▲" { theme.cheetah() } else { theme.strong() };
-    Line::from(vec![Span::styled(format!("  {key:<10}"), style), Span::raw(meaning)])
-}
-
-fn middle(area: Rect, width: u16, height: u16) -> Rect {
-    let (width, height) = (width.min(area.width), height.min(area.height));
-    Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height }
 }
 
 #[cfg(test)]

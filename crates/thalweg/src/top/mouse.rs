@@ -19,9 +19,10 @@ impl TopView {
     /// last line presses it, the wheel moves the selection. A click on a flow or event below the links opens its list.
     pub(super) fn handle_mouse(&mut self, event: MouseEvent) -> Action {
         match self.hits.gesture(event) {
-            Some(Gesture::Click(_)) if self.help => self.help = false,
+            Some(Gesture::Click(_)) if self.help.is_open() => self.help.close(),
+            Some(Gesture::Wheel(step)) if self.help.is_open() => self.help.scroll(step),
             Some(Gesture::Click(Some(Hit::Key(key)))) => return self.handle_key(key),
-            _ if self.help || self.input.is_some() => {}
+            _ if self.input.is_some() => {}
             Some(Gesture::Wheel(step)) => self.step(step),
             Some(Gesture::Click(Some(Hit::Row(list, index)))) => self.click_row(list, index),
             Some(Gesture::Click(Some(Hit::Title(sort)))) => self.click_title(sort),

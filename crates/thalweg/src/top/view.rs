@@ -15,6 +15,7 @@ use super::model::{FlowRow, LinkFilter, ObservedLink, Query, SortBy, Update};
 use super::mouse::List;
 use crate::terminal::cursor::{Cursor, Step, step_of};
 use crate::terminal::filter_input::{FilterInput, Outcome};
+use crate::terminal::help::Help;
 use crate::terminal::mouse::Hits;
 use crate::terminal::text_input::{Edit, TextInput};
 use crate::terminal::{self, Theme};
@@ -29,7 +30,7 @@ pub struct TopView {
     /// URL of the daemon.
     pub(super) api: String,
     pub(super) pane: Pane,
-    pub(super) help: bool,
+    pub(super) help: Help,
     pub(super) input: Option<Input>,
     pub(super) link_filter: LinkFilter,
     pub(super) flow_filter: FlowFilter,
@@ -90,7 +91,7 @@ impl TopView {
             theme,
             api: api.to_owned(),
             pane: Pane::Links,
-            help: false,
+            help: Help::default(),
             input: None,
             link_filter: LinkFilter::default(),
             flow_filter,
@@ -124,7 +125,7 @@ impl TopView {
     }
 
     fn help_key(&mut self, key: KeyEvent) -> Action {
-        self.help = false;
+        self.help.key(key.code);
         if key.code == KeyCode::Char('q') { Action::Quit } else { Action::None }
     }
 
@@ -172,7 +173,7 @@ impl TopView {
         }
         match key.code {
             KeyCode::Char('q') => return Action::Quit,
-            KeyCode::Char('?' | 'h') => self.help = true,
+            KeyCode::Char('?' | 'h') => self.help.open(),
             KeyCode::Char(' ') => self.toggle_pause(),
             KeyCode::Char('e') => self.toggle_events(),
             KeyCode::Char('/') => self.open_input(self.pane == Pane::OnLink),
@@ -333,7 +334,7 @@ impl TopView {
         match () {
             () if key.kind == KeyEventKind::Release => Action::None,
             () if control_c => Action::Quit,
-            () if self.help => self.help_key(key),
+            () if self.help.is_open() => self.help_key(key),
             () if self.input.is_some() => {
                 self.input_key(key);
                 self.changed_query()

@@ -7,7 +7,7 @@ use ratatui::layout::Rect;
 use super::super::view::{Input, Pane, TopView};
 use crate::terminal::keys::{KeyHint, StateHint, applicable, draw_keys};
 use crate::terminal::mouse::KeyHit;
-use crate::terminal::screen::{self, draw_text_input};
+use crate::terminal::screen::draw_text_input;
 
 const LINK_HINT: &str = "words in the names of link, peer and collector, such as: tor0 out";
 
@@ -85,6 +85,6 @@ pub(super) fn draw_filter_input(view: &TopView, frame: &mut Frame, area: Rect) {
 }
 
 /// Draws the help overlay.
-pub(super) fn draw_help(view: &TopView, frame: &mut Frame, area: Rect) {
-    screen::draw_help(view.theme, &HELP, frame, area);
+pub(super) fn draw_help(view: &mut TopView, frame: &mut Frame, area: Rect) {
+    view.help.draw(view.theme, &HELP, frame, area);
 }

@@ -48,7 +48,7 @@ pub(super) fn draw(view: &mut TopView, frame: &mut Frame) {
     footer::draw_filter_input(view, frame, filter_input);
     let keys = footer::draw(view, frame, bottom);
     view.hits.set_keys(keys);
-    if view.help {
+    if view.help.is_open() {
         footer::draw_help(view, frame, area);
         // A click that closes the help hits nothing below it, nor does the next one before the next frame.
         view.hits = Hits::default();

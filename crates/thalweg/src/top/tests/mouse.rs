@@ -87,10 +87,10 @@ fn a_click_on_an_event_below_the_links_opens_the_events() {
 fn a_click_on_a_key_presses_it() {
     let mut view = view();
     assert_eq!(click_on(&mut view, "? help"), Action::None);
-    assert!(view.help);
+    assert!(view.help.is_open());
     // Any click closes the help, also one on a key.
     assert_eq!(click_on(&mut view, "q quit"), Action::None);
-    assert!(!view.help);
+    assert!(!view.help.is_open());
     assert_eq!(click_on(&mut view, "/ filter"), Action::None);
     type_text(&mut view, "host1");
     assert_eq!(click(&mut view, (5, 7)), Action::None, "lists wait until the input is closed");

@@ -23,9 +23,10 @@ impl LiveView {
     /// last line presses it, the wheel moves the selection.
     pub(super) fn handle_mouse(&mut self, event: MouseEvent) -> Action {
         match self.hits.gesture(event) {
-            Some(Gesture::Click(_)) if self.help => self.help = false,
+            Some(Gesture::Click(_)) if self.help.is_open() => self.help.close(),
+            Some(Gesture::Wheel(step)) if self.help.is_open() => self.help.scroll(step),
             Some(Gesture::Click(Some(Hit::Key(key)))) => return self.handle_key(key),
-            _ if self.help || self.filter_input.is_some() => {}
+            _ if self.filter_input.is_some() => {}
             Some(Gesture::Wheel(step)) => self.step(step),
             Some(Gesture::Click(Some(Hit::Row(list, index)))) => return self.click_row(list, index),
             Some(Gesture::Click(Some(Hit::Title(sort)))) => return self.click_title(sort),

@@ -14,6 +14,7 @@ use crate::names::Services;
 use crate::terminal::Theme;
 use crate::terminal::cursor::{Cursor, Step, step_of};
 use crate::terminal::filter_input::{FilterInput, Outcome};
+use crate::terminal::help::Help;
 use crate::terminal::mouse::Hits;
 use thalweg_watch::groups::{Group, GroupRow, Grouping};
 use thalweg_watch::snapshot::{CheetahRow, FlowRow, Query, Snapshot, SortBy, TaskRow};
@@ -24,7 +25,7 @@ pub struct LiveView {
     pub(super) theme: Theme,
     pub(super) query: Query,
     pub(super) pane: Pane,
-    pub(super) help: bool,
+    pub(super) help: Help,
     pub(super) filter_input: Option<FilterInput>,
     /// The latest state.
     latest: DisplayState,
@@ -107,7 +108,7 @@ impl LiveView {
             capture_number: 0,
             hits: Hits::default(),
             pane: Pane::Flows,
-            help: false,
+            help: Help::default(),
             filter_input: None,
             latest: DisplayState::default(),
             paused: None,
@@ -161,7 +162,7 @@ impl LiveView {
     }
 
     fn help_key(&mut self, key: KeyEvent) -> Action {
-        self.help = false;
+        self.help.key(key.code);
         if key.code == KeyCode::Char('q') { Action::Quit } else { Action::None }
     }
 
@@ -182,7 +183,7 @@ impl LiveView {
         }
         match key.code {
             KeyCode::Char('q') => return Action::Quit,
-            KeyCode::Char('?' | 'h') => self.help = true,
+            KeyCode::Char('?' | 'h') => self.help.open(),
             KeyCode::Char(' ') => self.toggle_pause(),
             KeyCode::Char('t') => return self.toggle_tasks(),
             KeyCode::Char('n') => return self.toggle_names(),
@@ -391,7 +392,7 @@ impl LiveView {
         match () {
             () if key.kind == KeyEventKind::Release => Action::None,
             () if control_c => Action::Quit,
-            () if self.help => self.help_key(key),
+            () if self.help.is_open() => self.help_key(key),
             () if self.filter_input.is_some() => self.filter_key(key),
             () => self.pane_key(key),
         }

@@ -4,7 +4,6 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 
 use super::super::view::LiveView;
-use crate::terminal::screen::draw_help;
 
 /// The keys. An empty key is an empty line.
 const KEYS: [(&str, &str); 20] = [
@@ -31,6 +30,6 @@ const KEYS: [(&str, &str); 20] = [
 ];
 
 /// Draws the overlay in the middle of the screen.
-pub(super) fn draw(view: &LiveView, frame: &mut Frame, area: Rect) {
-    draw_help(view.theme, &KEYS, frame, area);
+pub(super) fn draw(view: &mut LiveView, frame: &mut Frame, area: Rect) {
+    view.help.draw(view.theme, &KEYS, frame, area);
 }

@@ -62,7 +62,7 @@ pub(super) fn draw(view: &mut LiveView, frame: &mut Frame) {
     footer::draw_filter_input(view, frame, filter_input);
     let keys = footer::draw(view, frame, footer);
     view.hits.set_keys(keys);
-    if view.help {
+    if view.help.is_open() {
         help::draw(view, frame, area);
         // A click that closes the help hits nothing below it, nor does the next one before the next frame.
         view.hits = Hits::default();

@@ -50,9 +50,9 @@ fn click_on(view: &mut LiveView, text: &str) -> Action {
 fn a_click_on_a_key_presses_it() {
     let mut view = view();
     assert_eq!(click_on(&mut view, "? help"), Action::None);
-    assert!(view.help);
+    assert!(view.help.is_open());
     assert_eq!(click_on(&mut view, "q quit"), Action::None, "any click closes the help");
-    assert!(!view.help);
+    assert!(!view.help.is_open());
     assert_eq!(query_of(click_on(&mut view, "s sort")).sort, SortBy::Bytes);
     assert!(query_of(click_on(&mut view, "↵ open")).pinned.is_some());
     assert!(query_of(click_on(&mut view, "w write packets")).capture.is_some());
