@@ -13,10 +13,8 @@ use thalweg_linux::folders::check_folder;
 use thalweg_linux::privileges::{changes_user, check_user, check_writable};
 use thalweg_records::export::TlsFiles as ExportTlsFiles;
 
-use super::config::table::{
-    ActuatorName, Alert, Api, Control, Isolation, IsolatorName, Poll, PollSourceName, Process, Records,
-    Threshold, Transfers,
-};
+use super::config::names::{ActuatorName, IsolatorName, PollSourceName};
+use super::config::table::{Alert, Api, Control, Isolation, Poll, Process, Records, Threshold, Transfers};
 use super::config::{Config, ConfigError, InterfaceCheck, client_options, missing_interfaces, tls_files};
 use super::isolation::{read_password, read_token};
 use super::polls::credentials;

@@ -25,6 +25,7 @@ pub mod geo;
 pub mod handoff;
 pub mod import;
 pub mod kafka;
+mod locked_file;
 pub mod metered;
 pub mod read;
 pub mod recording;

@@ -80,7 +80,7 @@ pub struct Queue {
     positions: Positions,
     reports: VecDeque<Waiting>,
     counts: QueueCounts,
-    _lock: File,
+    lock: File,
 }
 
 /// What outlives the reports.
@@ -141,7 +141,7 @@ impl Queue {
             positions: state.positions.clone(),
             state,
             counts: QueueCounts::default(),
-            _lock: lock,
+            lock,
         };
         queue.find_reports().map_err(at(folder))?;
         // A damaged newest report has no positions: then those before it, so that its log is read again.
@@ -326,6 +326,13 @@ impl Queue {
         let text = fs::read(&path).map_err(at(&path))?;
         serde_json::from_slice(&text)
             .map_err(|error| QueueError::Content { path, problem: error.to_string() })
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        // Closing the file is not enough: a program that is being started has a copy of it. An error cannot be reported here.
+        let _ = self.lock.unlock();
     }
 }
 

@@ -14,8 +14,9 @@ use thalweg_network::routing::TreeOptions;
 use thalweg_network::{NetworkState, Node};
 use thalweg_wire::Nanos;
 
+use super::names::{ActuatorName, DeciderName};
 use super::openflow::{self, OpenFlowConfig};
-use super::table::{ActuatorName, Control, DeciderName, Emulate};
+use super::table::{Control, Emulate};
 use thalweg_config::{Document, Problem, Typed};
 
 /// The configuration of the controller.

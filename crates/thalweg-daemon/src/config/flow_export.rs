@@ -8,8 +8,8 @@ use thalweg_records::store::StoreOptions;
 use thalweg_wire::Nanos;
 use thalweg_wire::flow_export::encode::ipfix::{self, Times};
 
+use super::names::TimesName;
 use super::table::Records;
-use super::table::TimesName;
 use thalweg_config::{Document, Problem, Typed};
 
 /// Prefix of the names of Parquet files.

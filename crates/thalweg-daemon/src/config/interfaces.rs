@@ -4,7 +4,8 @@ use thalweg_config::{Document, Hint, Problem};
 use thalweg_linux::netdevice::interface_names;
 use thalweg_linux::{Namespace, NamespaceError};
 
-use super::table::{Collector, Control, Isolation, Poll, PollSourceName};
+use super::names::PollSourceName;
+use super::table::{Collector, Control, Isolation, Poll};
 
 /// Returns a problem for each missing interface and each network namespace that cannot be entered.
 pub(crate) fn missing(document: &Document) -> Vec<Problem> {

@@ -3,6 +3,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `table` | all sections and keys; a file is a [`Document`] of them |
+//! | `names` | values that have names |
 //! | `collector` | `[[collector]]`, and its options in a given network |
 //! | `source` | the packet source of a collector |
 //! | `emulation` | `[emulate]` |
@@ -33,6 +34,7 @@ mod flow_export;
 mod interfaces;
 mod isolation;
 pub mod links;
+pub mod names;
 mod openflow;
 mod poll;
 mod reference;
@@ -75,7 +77,7 @@ use super::emulation::EmulationConfig;
 use super::log::LogOptions;
 pub(crate) use links::split_direction;
 use links::{LinkSelection, ParseLinkSelectionError};
-pub use table::Threads;
+pub use names::Threads;
 use table::{
     ALERT, API, Api, COLLECTOR, CONTROL, Collector, Control, EMULATE, EVENT_LOG, Emulate, Experiments,
     ISOLATION, Log, NETWORK, Network, POLL, PROCESS, Process, RECORDS, RULE, Records, Rule, SAMPLES, SCHEMA,

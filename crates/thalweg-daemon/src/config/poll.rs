@@ -14,7 +14,8 @@ use thalweg_wire::Nanos;
 
 pub use openflow::OpenFlowEndpoint;
 
-use super::table::{InterfaceByName, Poll, PollSourceName};
+use super::names::{InterfaceByName, PollSourceName};
+use super::table::Poll;
 use super::{ControlConfig, IsolationConfig};
 
 /// Maximum number of polls. Each has a thread.

@@ -8,7 +8,8 @@ use thalweg_capture::live::Way;
 use thalweg_config::{Problem, Typed};
 use thalweg_wire::{Bytes, Nanos};
 
-use super::table::{BackendName, Collector, WayName};
+use super::names::{BackendName, WayName};
+use super::table::Collector;
 use crate::emulation::EmulationConfig;
 
 /// A packet source.

@@ -11,7 +11,8 @@ use thalweg_control::threshold::tag::Tolerance;
 use thalweg_emulator::bottleneck::setup::SetupConfig;
 use thalweg_wire::{BitRate, Bytes, Nanos};
 
-use super::table::{FlowModelName, Isolation, SimulateName, Threshold};
+use super::names::{FlowModelName, SimulateName};
+use super::table::{Isolation, Threshold};
 use super::{CollectorConfig, PollConfig};
 
 /// Days that are kept.

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use thalweg_config::{Document, Problem, Typed};
 use thalweg_wire::Nanos;
 
-use super::table::{MailEncryptionName, Records, Transfers};
+use super::names::MailEncryptionName;
+use super::table::{Records, Transfers};
 
 /// Options of the reception.
 #[derive(Clone, Debug, PartialEq, Eq)]

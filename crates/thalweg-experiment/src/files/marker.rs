@@ -5,6 +5,8 @@
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +15,10 @@ const FILE: &str = "running.json";
 
 /// Maximum length of the file.
 const MAX_BYTES: u64 = 1 << 16;
+
+/// How often the file is tried to be locked, and how long between.
+const LOCK_ATTEMPTS: usize = 5;
+const LOCK_RETRY: Duration = Duration::from_millis(10);
 
 /// What is running.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,7 +35,7 @@ pub struct Running {
 #[derive(Debug)]
 pub struct RunMarker {
     path: PathBuf,
-    _locked: File,
+    locked: File,
 }
 
 impl RunMarker {
@@ -41,13 +47,13 @@ impl RunMarker {
         let path = folder.join(FILE);
         let mut file = File::options().create(true).truncate(false).write(true).open(&path)?;
         // Not all file systems have locks. Results matter more.
-        if let Err(TryLockError::WouldBlock) = file.try_lock() {
+        if let Err(TryLockError::WouldBlock) = lock(&file) {
             let reason = "another emulation writes its results here";
             return Err(io::Error::new(io::ErrorKind::ResourceBusy, reason));
         }
         file.set_len(0)?;
         file.write_all(serde_json::to_string(running).expect("text can be written").as_bytes())?;
-        Ok(RunMarker { path, _locked: file })
+        Ok(RunMarker { path, locked: file })
     }
 }
 
@@ -55,7 +61,20 @@ impl Drop for RunMarker {
     fn drop(&mut self) {
         // An error cannot be reported here.
         let _ = fs::remove_file(&self.path);
+        // Closing the file is not enough: a program that is being started has a copy of it.
+        let _ = self.locked.unlock();
     }
+}
+
+/// Locks a file, if necessary after a moment: who asks what is running has a lock as well while it looks.
+fn lock(file: &File) -> Result<(), TryLockError> {
+    for _ in 1..LOCK_ATTEMPTS {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => thread::sleep(LOCK_RETRY),
+            result => return result,
+        }
+    }
+    file.try_lock()
 }
 
 /// Returns what is running in a folder, and whether it still is; `None` without a file.
@@ -67,6 +86,10 @@ pub fn running(folder: &Path) -> Option<(Running, bool)> {
     }
     let file = File::open(&path).ok()?;
     let is_running = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
+    if !is_running {
+        // As above.
+        let _ = file.unlock();
+    }
     let unknown = || Running { experiment: String::new(), sweep: Vec::new(), runs: 1 };
     let text = fs::read_to_string(&path).ok()?;
     Some((serde_json::from_str(&text).unwrap_or_else(|_| unknown()), is_running))

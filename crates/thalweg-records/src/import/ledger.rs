@@ -1,7 +1,7 @@
 //! What was imported: a line of JSON for each file.
 
 use std::collections::HashSet;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, OpenOptions, TryLockError};
 use std::io::{BufRead, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::ImportError;
 use super::file::Imported;
+use crate::locked_file::LockedFile;
 
 /// The identity of a file: another size or time of change is another file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -42,7 +43,7 @@ impl Identity {
 #[derive(Debug)]
 pub struct Ledger {
     path: PathBuf,
-    file: File,
+    file: LockedFile,
     done: HashSet<Identity>,
 }
 
@@ -57,18 +58,17 @@ impl Ledger {
         let path = folder.join("nfcapd.jsonl");
         let file = OpenOptions::new().read(true).append(true).create(true).open(&path);
         let file = file.map_err(ImportError::io("open", &path))?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(ImportError::InUse(directory.to_owned())),
-            Err(TryLockError::Error(source)) => return Err(ImportError::io("lock", path)(source)),
-        }
+        let file = LockedFile::new(file).map_err(|error| match error {
+            TryLockError::WouldBlock => ImportError::InUse(directory.to_owned()),
+            TryLockError::Error(source) => ImportError::io("lock", &path)(source),
+        })?;
         let mut ledger = Ledger { path, file, done: HashSet::new() };
         ledger.read()?;
         Ok(ledger)
     }
 
     fn read(&mut self) -> Result<(), ImportError> {
-        let (mut lines, mut line, mut whole) = (BufReader::new(&self.file), Vec::new(), 0);
+        let (mut lines, mut line, mut whole) = (BufReader::new(&*self.file), Vec::new(), 0);
         for number in 1.. {
             line.clear();
             let length = lines.read_until(b'\n', &mut line).map_err(ImportError::io("read", &self.path))?;
@@ -114,7 +114,7 @@ impl Ledger {
         })
         .to_string();
         line.push('\n');
-        let written = self.file.write_all(line.as_bytes()).and_then(|()| self.file.sync_data());
+        let written = (&*self.file).write_all(line.as_bytes()).and_then(|()| self.file.sync_data());
         written.map_err(ImportError::io("write", &self.path))?;
         self.done.insert(identity);
         Ok(())

@@ -5,7 +5,7 @@
 //! block per incoming batch, so that new rows are not delayed for long.
 
 use std::collections::VecDeque;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crossbeam_channel::TryRecvError;
 use thalweg_wire::{Nanos, Timestamp};
 
+use crate::locked_file::LockedFile;
 use crate::schema::Dataset;
 
 use super::appender::{Message, Queue, is_due};
@@ -58,7 +59,7 @@ pub(super) struct Writer<D: Dataset> {
     synced: Timestamp,
     failed: Option<Timestamp>,
     retained: Timestamp,
-    _lock: File,
+    _lock: LockedFile,
 }
 
 /// A segment and the file of its rows.
@@ -463,15 +464,14 @@ impl<D: Dataset> Writer<D> {
     }
 }
 
-/// Locks a store's spool for this process until the file is closed.
-fn lock(spool: &Path) -> Result<File, StoreError> {
+/// Locks a store's spool for this process.
+fn lock(spool: &Path) -> Result<LockedFile, StoreError> {
     let path = spool.join("lock");
     let file = File::create(&path).map_err(StoreError::io("create", &path))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(fs::TryLockError::WouldBlock) => Err(StoreError::InUse { path }),
-        Err(fs::TryLockError::Error(source)) => Err(StoreError::io("lock", &path)(source)),
-    }
+    LockedFile::new(file).map_err(|error| match error {
+        TryLockError::WouldBlock => StoreError::InUse { path },
+        TryLockError::Error(source) => StoreError::io("lock", &path)(source),
+    })
 }
 
 #[cfg(test)]

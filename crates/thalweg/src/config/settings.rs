@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 use thalweg_config::kind::{Boolean, Time, Whole, of, one_of, parsed};
 use thalweg_config::section::flag;
 use thalweg_config::{Key, Schema, Section, choices, section};
-pub use thalweg_daemon::config::table::{BackendName, TimesName};
+pub use thalweg_daemon::config::names::{BackendName, TimesName};
 use thalweg_dataplane::HookChoice;
 use thalweg_measure::tasks::{Sampling, TaskList};
 use thalweg_records::export::Destination;

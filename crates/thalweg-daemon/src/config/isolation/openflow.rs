@@ -10,8 +10,9 @@ use thalweg_wire::Nanos;
 use thalweg_wire::openflow::{PortNumber, QueueId, TableId};
 
 use super::IsolatorConfig;
+use crate::config::names::{AtStopName, MethodName};
 use crate::config::openflow::{TlsFiles, parse_datapath, parse_peer, tls_files};
-use crate::config::table::{AtStopName, Isolation, MethodName};
+use crate::config::table::Isolation;
 use crate::config::{ActuatorConfig, ControlConfig};
 
 /// Keys of this actuator only.
