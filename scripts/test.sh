@@ -49,22 +49,21 @@ fi
 echo "==> scripts/dashboard.sh check (beside the compiler)"
 wait "$dashboard" || status=$?
 tee -a "$log" <"$dashboard_log"
-# The tests of the Python package run beside the others, most of which wait: in two processes, one of them for Spark.
+# The tests of the Python package run beside the others, most of which wait..
 if [ -x .venv/bin/pytest ]; then
   scripts/python.sh module debug
-  (cd python && exec nice -n 10 ../.venv/bin/python -m pytest --quiet -n 2 --dist loadgroup --no-loadscope-reorder) >"$python_log" 2>&1 &
+  (cd python && exec nice -n 10 ../.venv/bin/python -m pytest --quiet) >"$python_log" 2>&1 &
   python=$!
 else
   echo "skipped: python: there is no .venv with its tests' packages" | tee -a "$log"
 fi
-# Many tests wait, for timers of the kernel or for other programs. Clippy computes meanwhile, at a low priority, before what
-# computes longer: it has the lock of the build folder, which the next command needs. It starts when the tests run, because
-# both need that lock before.
-(sleep 10 && nice -n 5 cargo clippy "${workspace[@]}" --all-targets --quiet -- -D warnings >"$lints" 2>&1) &
+# Many tests wait, for timers of the kernel or for other programs. Clippy computes meanwhile, at the lowest priority. It
+# starts when the tests run, because both need the lock of the build folder before.
+(sleep 10 && nice -n 19 cargo clippy "${workspace[@]}" --all-targets --quiet -- -D warnings >"$lints" 2>&1) &
 clippy=$!
 [ ${#workspace[@]} -gt 1 ] || echo "skipped: kafka: there is no make to build librdkafka with" | tee -a "$log"
 # The tests within the crates compute as well.
-(sleep 5 && exec nice -n 10 cargo test "${workspace[@]}" --lib --bins --no-fail-fast) >"$unit_log" 2>&1 &
+(sleep 5 && exec nice -n 5 cargo test "${workspace[@]}" --lib --bins --no-fail-fast) >"$unit_log" 2>&1 &
 units=$!
 step cargo test "${workspace[@]}" --test it --no-fail-fast 2>&1 | tee -a "$log" || status=$?
 # The largest, which are named it, have labs in real time. A browser would disturb them: its tests run beside the others.
@@ -89,7 +88,7 @@ else
 fi
 step cargo test "${workspace[@]}" --doc --no-fail-fast 2>&1 | tee -a "$log" || status=$?
 if [ -n "$python" ]; then
-  echo "==> python -m pytest (beside the tests)"
+  echo "==> python -m pytest --quiet (beside the tests)"
   wait "$python" || status=$?
   tee -a "$log" <"$python_log"
 fi

@@ -57,24 +57,11 @@ def engine_of() -> Iterator[Callable[[str], Engine]]:
         engine.close()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tells processes that share the tests (`-n 2 --dist loadgroup --no-loadscope-reorder`) what belongs together: each file,
-    and what needs Spark, which is slow to start and so comes first."""
-
-    def needs_spark(item: pytest.Item) -> bool:
-        return "[spark]" in item.nodeid
-
-    items.sort(key=needs_spark, reverse=True)
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group("spark" if needs_spark(item) else item.path.stem))
-
-
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Prints skipped tests and totals in the format of the Rust tests, which count skipped tests as passed."""
     counts = {outcome: len(terminalreporter.stats.get(outcome, [])) for outcome in ("passed", "failed", "error", "skipped")}
     for report in terminalreporter.stats.get("skipped", []):
-        # A worker process sends its tuples as lists.
-        reason = report.longrepr[2].removeprefix("Skipped: ") if isinstance(report.longrepr, (tuple, list)) else str(report.longrepr)
-        terminalreporter.write_line(f"skipped: {report.nodeid.partition('@')[0]}: {reason}")  # without its group
+        reason = report.longrepr[2].removeprefix("Skipped: ") if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        terminalreporter.write_line(f"skipped: {report.nodeid}: {reason}")
     passed, failed = counts["passed"] + counts["skipped"], counts["failed"] + counts["error"]
     terminalreporter.write_line(f"test result: {'FAILED' if failed else 'ok'}. {passed} passed; {failed} failed; 0 ignored")

@@ -95,15 +95,20 @@ impl Host {
         ip(&self.namespace, &format!("neigh show {address} dev eth0"))
     }
 
-    /// Waits until both addresses have this MAC address and one of these states.
+    /// Waits until both addresses have this MAC address and one of these states. Refreshes them each second as the daemon does, because
+    /// a busy machine can lose a frame, unless the states exclude that.
     #[track_caller]
-    fn wait(&self, address: u8, states: &[&str]) {
+    fn wait(&mut self, address: u8, states: &[&str]) {
         let mac = self.mac(address).to_string();
         let is_there = |text: &str| text.contains(&mac) && states.iter().any(|state| text.contains(state));
-        let start = Instant::now();
+        let (start, mut refreshed) = (Instant::now(), 1);
         while !DESTINATION.iter().all(|address| is_there(&self.neighbour(address))) {
             let shown = DESTINATION.map(|address| self.neighbour(address));
             assert!(start.elapsed() < TIMEOUT, "{mac} {states:?}: {shown:?}");
+            if states.contains(&"REACHABLE") && start.elapsed() > Duration::from_secs(refreshed) {
+                refreshed += 1;
+                self.arp.refresh(Timestamp(0) + Nanos::from_secs(refreshed)).unwrap();
+            }
             std::thread::sleep(Duration::from_millis(5));
         }
     }
