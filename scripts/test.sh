@@ -49,7 +49,7 @@ fi
 echo "==> scripts/dashboard.sh check (beside the compiler)"
 wait "$dashboard" || status=$?
 tee -a "$log" <"$dashboard_log"
-# The tests of the Python package run beside the others, most of which wait..
+# The tests of the Python package run beside the others, most of which wait.
 if [ -x .venv/bin/pytest ]; then
   scripts/python.sh module debug
   (cd python && exec nice -n 10 ../.venv/bin/python -m pytest --quiet) >"$python_log" 2>&1 &
