@@ -86,8 +86,7 @@ ovsdb-tool create "$folder/conf.db" $SCHEMA
 ip netns exec "$SWITCH" ovsdb-server "$folder/conf.db" --remote="punix:$folder/db.sock" --unixctl="$folder/db.ctl" \
   --log-file="$folder/db.log" -vconsole:off -vsyslog:off &
 daemons+=($!)
-wait_for "the database listens" test -S "$folder/db.sock"
-configure --no-wait init
+wait_for "the database listens" configure --no-wait init
 if [ "$DATAPATH" != userspace ]; then
   configure --no-wait set Open_vSwitch . other_config:dpdk-init=true \
     other_config:dpdk-extra="--no-huge --legacy-mem -m 1024 --no-pci --file-prefix=$NAME"

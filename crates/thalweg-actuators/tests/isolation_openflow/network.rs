@@ -4,6 +4,7 @@
 use std::fs;
 use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -79,7 +80,8 @@ impl Network {
         it.run("ovsdb-tool", &["create", &it.path("conf.db"), SCHEMA]);
         let remote = format!("--remote=punix:{}", it.path("db.sock"));
         it.daemons[0] = Some(it.daemon("ovsdb-server", &[&it.path("conf.db"), &remote]));
-        wait("the database starts", || fs::exists(it.path("db.sock")).unwrap());
+        // The file exists before the server listens.
+        wait("the database starts", || UnixStream::connect(it.path("db.sock")).is_ok());
         it.vsctl("--no-wait init");
         it.start_switch();
         it.vsctl(

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::SocketAddr;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -44,7 +45,8 @@ impl Ovs {
         ovs.run("ovsdb-tool", &["create", conf.to_str().unwrap(), SCHEMA]);
         let remote = format!("--remote=punix:{}", socket.display());
         ovs.database = Some(ovs.daemon("ovsdb-server", &[conf.to_str().unwrap(), &remote]));
-        ovs.wait_for("its database", || socket.exists());
+        // The file exists before the server listens.
+        ovs.wait_for("its database", || UnixStream::connect(&socket).is_ok());
         ovs.vsctl(&["--no-wait", "init"]);
         ovs.start_switch();
         let protocols = format!("protocols={protocols}");

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use thalweg_lab::{DEFAULT_HOST_SHARE, Headroom, Lab, LabError, Prefix, Verdict};
 use thalweg_scenarios::scenarios::faults::Fault;
+use thalweg_scenarios::scenarios::isolate::saturation::Share;
 use thalweg_scenarios::scenarios::workload::{Method, Pattern};
 use thalweg_scenarios::scenarios::{
     Setting, collide, faults, isolate, reroute_latency, switch_buffer, udp, workload,
@@ -66,6 +67,14 @@ fn rates_show(headroom: &Headroom) -> bool {
         skip(format!("rates are not looked at, there was too little time to spare: {headroom:?}"));
     }
     show
+}
+
+/// Returns what the scavenger queue got while both queues filled the link for nearly all of two seconds. A sender that a busy machine
+/// stops leaves the primary queue empty for a while, and the link is the scavenger's then.
+fn saturated(results: &isolate::Results, mbps: u64) -> impl Iterator<Item = &Share> {
+    let full = 2 * mbps * 1_000_000 / 8;
+    let fills = move |share: &&Share| share.primary_bytes + share.scavenger_bytes >= full * 9 / 10;
+    results.saturation.iter().filter(|share| share.primary_dropped > 0).filter(fills)
 }
 
 #[test]
@@ -156,8 +165,7 @@ fn a_cheetah_flow_is_isolated_and_its_move_is_measured() {
         assert!(periods.iter().all(|period| period.delays.count > 0), "{text}");
         assert!(run.flow_rate_bps > 1e6 && run.background_rate_bps > 5e6, "{text}");
     }
-    // A sender that a busy machine stops leaves the primary queue empty for a while, and the share is the scavenger's then.
-    for share in results.saturation.iter().filter(|share| share.primary_dropped > 0) {
+    for share in saturated(&results, 50) {
         assert!(share.scavenger_ratio < 0.25, "{share:?}");
         assert!(share.isolation == Strict || share.scavenger_ratio > 0.02, "{share:?}");
     }
@@ -189,7 +197,7 @@ fn a_cheetah_flow_is_isolated_by_rules_of_a_switch() {
         assert!(latency.total_ns > 0 && run.moved_at_ns.unwrap() >= latency.total_ns, "{latency:?}");
         assert!(run.moved.unwrap().sent_packets > 0, "{text}");
     }
-    for share in results.saturation.iter().filter(|share| share.primary_dropped > 0) {
+    for share in saturated(&results, 20) {
         assert!(share.scavenger_bytes > 0 && share.scavenger_ratio < 0.25, "{share:?}");
     }
     let json: serde_json::Value = serde_json::from_str(&report::isolate_json(&results)).unwrap();

@@ -1,5 +1,6 @@
 //! Open vSwitch in user space, with the receiver's end of the link and its address in a bridge.
 
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -31,7 +32,8 @@ impl OpenVswitch<'_> {
         run(switch.command(Command::new("ovsdb-tool")).arg("create").arg(&database).arg(SCHEMA));
         let remote = format!("--remote=punix:{}", socket.display());
         switch.daemon("ovsdb-server", &[database.to_str().unwrap(), &remote]);
-        wait_until("the database listens", || socket.exists());
+        // The file exists before the server listens.
+        wait_until("the database listens", || UnixStream::connect(&socket).is_ok());
         switch.configure(&["--no-wait", "init"]);
         let address = switch.address();
         switch.daemon("ovs-vswitchd", &[&address, "--disable-system"]);
