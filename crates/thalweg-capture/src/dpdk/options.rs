@@ -72,7 +72,8 @@ impl DpdkOptions {
         arguments.filter(|(key, _)| *key == name).map(|(_, value)| value).last()
     }
 
-    /// Returns the longest frame that net_af_packet was told to expect, which it does not split; 0 if it was not told.
+    /// Returns the length of the longest frame in bytes, as set by `framesz=`; 0 without it. The driver net_af_packet does not split
+    /// frames.
     #[cfg(feature = "dpdk")]
     pub(super) fn frame_bytes(&self) -> u16 {
         let bytes = self.argument("framesz").and_then(|bytes| bytes.parse::<u64>().ok()).unwrap_or(0);

@@ -4,6 +4,7 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -45,12 +46,7 @@ impl RunMarker {
     /// If it cannot be written, or another program writes results into the folder.
     pub fn create(folder: &Path, running: &Running) -> io::Result<RunMarker> {
         let path = folder.join(FILE);
-        let mut file = File::options().create(true).truncate(false).write(true).open(&path)?;
-        // Not all file systems have locks. Results matter more.
-        if let Err(TryLockError::WouldBlock) = lock(&file) {
-            let reason = "another emulation writes its results here";
-            return Err(io::Error::new(io::ErrorKind::ResourceBusy, reason));
-        }
+        let mut file = lock(&path)?;
         file.set_len(0)?;
         file.write_all(serde_json::to_string(running).expect("text can be written").as_bytes())?;
         Ok(RunMarker { path, locked: file })
@@ -66,15 +62,21 @@ impl Drop for RunMarker {
     }
 }
 
-/// Locks a file, if necessary after a moment: who asks what is running has a lock as well while it looks.
-fn lock(file: &File) -> Result<(), TryLockError> {
-    for _ in 1..LOCK_ATTEMPTS {
-        match file.try_lock() {
-            Err(TryLockError::WouldBlock) => thread::sleep(LOCK_RETRY),
-            result => return result,
+/// Opens the file and locks it, if necessary after a moment: who asks what is running has a lock as well while it looks. A file that its
+/// owner has removed meanwhile is not taken.
+fn lock(path: &Path) -> io::Result<File> {
+    for attempt in 0..LOCK_ATTEMPTS {
+        if attempt > 0 {
+            thread::sleep(LOCK_RETRY);
+        }
+        let file = File::options().create(true).truncate(false).write(true).open(path)?;
+        // Not all file systems have locks. Results matter more.
+        let is_locked_by_another = matches!(file.try_lock(), Err(TryLockError::WouldBlock));
+        if !is_locked_by_another && file.metadata()?.nlink() > 0 {
+            return Ok(file);
         }
     }
-    file.try_lock()
+    Err(io::Error::new(io::ErrorKind::ResourceBusy, "another emulation writes its results here"))
 }
 
 /// Returns what is running in a folder, and whether it still is; `None` without a file.
